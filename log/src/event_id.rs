@@ -1,0 +1,162 @@
+//! Event ids. The ids that the bus makes are UUIDv7 that carry where the event lies, so finding an event by such an
+//! id, or seeing that it is new, needs no index: `48 bits ms | version 7 | 12 bits tag | variant | 18 bits tag | 44
+//! bits seq`. The tag is fixed per topic and log; within a topic ms never falls and seq always rises, so the ids
+//! strictly increase, as numbers and as text.
+
+use std::fmt;
+
+/// The longest id a publisher may choose.
+pub const MAX_ID_BYTES: usize = 64;
+/// The highest position a topic can reach: an id made by the bus has 44 bits for it.
+pub const MAX_SEQ: u64 = (1 << 44) - 1;
+/// The tag that tells one topic's ids from another's has this many bits.
+pub const TAG_BITS: u32 = 30;
+
+const UUID_TEXT_BYTES: usize = 36;
+const SEQ_BITS: u32 = 44;
+const TAG_LOW_BITS: u32 = 18;
+/// Where the hyphens of a UUID stand in its text.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+
+/// An event's id as text, kept inline.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Id {
+    length: u8,
+    text: [u8; MAX_ID_BYTES],
+}
+
+/// What an id made by the bus says about its event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MadeId {
+    /// The millisecond it was made in.
+    pub ms: u64,
+    /// The tag of its topic.
+    pub tag: u32,
+    /// Its event's position in the topic.
+    pub seq: u64,
+}
+
+impl Id {
+    /// A publisher's own id, or `None` unless it is 1 to 64 printable ASCII characters.
+    pub fn own(text: &str) -> Option<Self> {
+        let valid = (1..=MAX_ID_BYTES).contains(&text.len())
+            && text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+        valid.then(|| Self::inline(text.as_bytes()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.text[..self.length as usize]).unwrap_or_default()
+    }
+
+    fn inline(bytes: &[u8]) -> Self {
+        let mut text = [0; MAX_ID_BYTES];
+        text[..bytes.len()].copy_from_slice(bytes);
+        Self {
+            length: bytes.len() as u8,
+            text,
+        }
+    }
+}
+
+impl MadeId {
+    /// The id's text.
+    pub fn to_id(self) -> Id {
+        let tag_high = u128::from(self.tag >> TAG_LOW_BITS);
+        let tag_low = u128::from(self.tag & ((1 << TAG_LOW_BITS) - 1));
+        let bits = u128::from(self.ms) << 80
+            | 0x7 << 76
+            | tag_high << 64
+            | 0b10 << 62
+            | tag_low << SEQ_BITS
+            | u128::from(self.seq & MAX_SEQ);
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [b'-'; UUID_TEXT_BYTES];
+        let mut at = 0;
+        for byte in bits.to_be_bytes() {
+            if HYPHENS.contains(&at) {
+                at += 1;
+            }
+            text[at] = HEX[usize::from(byte >> 4)];
+            text[at + 1] = HEX[usize::from(byte & 15)];
+            at += 2;
+        }
+        Id::inline(&text)
+    }
+
+    /// Reads an id back, or `None` where it is not of the form the bus writes (lower case, version 7).
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.as_bytes();
+        if text.len() != UUID_TEXT_BYTES {
+            return None;
+        }
+        let mut bits = 0u128;
+        for (at, &byte) in text.iter().enumerate() {
+            let digit = match byte {
+                b'-' if HYPHENS.contains(&at) => continue,
+                b'0'..=b'9' => byte - b'0',
+                b'a'..=b'f' => byte - b'a' + 10,
+                _ => return None,
+            };
+            bits = bits << 4 | u128::from(digit);
+        }
+        let well_formed = HYPHENS.iter().all(|&at| text[at] == b'-')
+            && (bits >> 76) & 0xf == 0x7
+            && (bits >> 62) & 0b11 == 0b10;
+        let tag_high = ((bits >> 64) & 0xfff) as u32;
+        let tag_low = ((bits >> SEQ_BITS) & ((1 << TAG_LOW_BITS) - 1)) as u32;
+        well_formed.then_some(Self {
+            ms: (bits >> 80) as u64,
+            tag: tag_high << TAG_LOW_BITS | tag_low,
+            seq: bits as u64 & MAX_SEQ,
+        })
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Id({})", self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn made_ids_round_trip(ms in 0u64..1 << 48, tag in 0u32..1 << TAG_BITS, seq in 0..=MAX_SEQ) {
+            let made = MadeId { ms, tag, seq };
+            prop_assert_eq!(MadeId::parse(made.to_id().as_str()), Some(made));
+        }
+
+        #[test]
+        fn made_ids_sort_like_their_parts(ms in 0u64..1 << 47, step in 0u64..3, tag in 0u32..1 << TAG_BITS, seq in 0..MAX_SEQ) {
+            let earlier = MadeId { ms, tag, seq }.to_id();
+            let later = MadeId { ms: ms + step, tag, seq: seq + 1 }.to_id();
+            prop_assert!(earlier.as_str() < later.as_str());
+        }
+
+        #[test]
+        fn parsing_never_panics(text in "\\PC{0,40}") {
+            let _ = MadeId::parse(&text);
+            let _ = Id::own(&text);
+        }
+    }
+
+    #[test]
+    fn own_ids_are_printable_ascii_up_to_64() {
+        assert!(Id::own("a b").is_some());
+        assert!(Id::own(&"x".repeat(64)).is_some());
+        for bad in ["", "tab\t", "ü", &"x".repeat(65)] {
+            assert!(Id::own(bad).is_none(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Records: the frames a segment consists of, and the event record, whose body is the event's JSON exactly as
+//! clients see it. Byte by byte in docs/format.md.
+
+mod event;
+mod frame;
+mod state;
+
+pub use event::StoredEvent;
+pub(crate) use event::{EventPlace, write_event};
+pub(crate) use frame::{
+    FRAME_BYTES, Frame, FrameError, Kind, LAST_OF_BATCH, finish_frame, read_frame, start_frame,
+};
+pub(crate) use state::{StateRecord, TopicRecord};

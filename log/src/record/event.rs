@@ -1,0 +1,259 @@
+//! The event record: a 44-byte head, then the event's JSON.
+//!
+//! ```text
+//!  0 length u32 | 4 checksum u32 | 8 kind | 9 flags | 10 id length | 11 topic length
+//! 12 topic number u32 | 16 seq u64 | 24 ts u64 | 32 topic at u16 | 34 key length u16
+//! 36 payload at u32 | 40 payload length u32 | 44 body
+//! ```
+//! Offsets are within the body; lengths of id and key are as JSON spells them. The id always starts at 7
+//! (`{"id":"`), the key follows the seq.
+
+use super::frame::{FRAME_BYTES, FrameError, Kind, finish_frame, read_frame, start_frame, u32_at};
+use crate::batch::EncodedEvent;
+use crate::event_id::Id;
+use crate::json_text::{digits_of, push_integer, push_string, unescape};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+const HEAD_BYTES: usize = 44;
+const ID_AT: usize = br#"{"id":""#.len();
+const BEFORE_SEQ: usize = br#"","seq":"#.len();
+const BEFORE_KEY: usize = br#","key":""#.len();
+
+const OWN_ID: u8 = 1 << 1;
+const OWN_TS: u8 = 1 << 2;
+const TOMBSTONE: u8 = 1 << 3;
+
+/// A stored event: shared bytes of the block it was read with, and where it lies in them. Cloning copies no bytes.
+#[derive(Clone)]
+pub struct StoredEvent {
+    block: Arc<Vec<u8>>,
+    at: usize,
+    bytes: usize,
+}
+
+/// What the log gives an event when it takes it in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventPlace<'a> {
+    pub(crate) topic_number: u32,
+    pub(crate) topic: &'a str,
+    pub(crate) id: &'a Id,
+    pub(crate) ts: u64,
+    pub(crate) seq: u64,
+}
+
+/// Appends the record of `event` at `place`; `flags` is `LAST_OF_BATCH` or 0.
+pub(crate) fn write_event(
+    out: &mut Vec<u8>,
+    event: EncodedEvent<'_>,
+    place: &EventPlace<'_>,
+    flags: u8,
+) {
+    let flags = flags
+        | if event.id().is_some() { OWN_ID } else { 0 }
+        | if event.ts().is_some() { OWN_TS } else { 0 }
+        | if event.draft.tombstone { TOMBSTONE } else { 0 };
+    let start = start_frame(out, Kind::Event, flags);
+    out.extend_from_slice(&[0; HEAD_BYTES - FRAME_BYTES - 2]);
+    let body = start + HEAD_BYTES;
+
+    out.extend_from_slice(br#"{"id":"#);
+    push_string(out, place.id.as_str());
+    let id_length = out.len() - body - ID_AT - 1;
+    out.extend_from_slice(event.sid_json());
+    out.extend_from_slice(br#","ts":"#);
+    push_integer(out, place.ts);
+    out.extend_from_slice(br#","topic":""#);
+    let topic_at = out.len() - body;
+    out.extend_from_slice(place.topic.as_bytes());
+    out.extend_from_slice(br#"","seq":"#);
+    push_integer(out, place.seq);
+    let payload_at = out.len() - body + event.payload_offset_in_rest();
+    out.extend_from_slice(event.rest_json());
+
+    let key_length = event.key_json().map_or(0, |key| key.len() + 1) as u16;
+    let head = &mut out[start..body];
+    head[10] = id_length as u8;
+    head[11] = place.topic.len() as u8;
+    head[12..16].copy_from_slice(&place.topic_number.to_le_bytes());
+    head[16..24].copy_from_slice(&place.seq.to_le_bytes());
+    head[24..32].copy_from_slice(&place.ts.to_le_bytes());
+    head[32..34].copy_from_slice(&(topic_at as u16).to_le_bytes());
+    head[34..36].copy_from_slice(&key_length.to_le_bytes());
+    head[36..40].copy_from_slice(&(payload_at as u32).to_le_bytes());
+    head[40..44].copy_from_slice(&(event.payload().len() as u32).to_le_bytes());
+    finish_frame(out, start);
+}
+
+impl StoredEvent {
+    /// Encodes an event outside the log, for stores that keep events elsewhere. `topic_number` is free to choose.
+    pub fn encode(event: EncodedEvent<'_>, id: &Id, ts: u64, seq: u64) -> Self {
+        let mut block = Vec::with_capacity(HEAD_BYTES + event.rest_json().len() + 128);
+        let place = EventPlace {
+            topic_number: 0,
+            topic: event.topic(),
+            id,
+            ts,
+            seq,
+        };
+        write_event(&mut block, event, &place, super::LAST_OF_BATCH);
+        let bytes = block.len();
+        Self {
+            block: Arc::new(block),
+            at: 0,
+            bytes,
+        }
+    }
+
+    /// Checks and takes the event record at `at`.
+    pub(crate) fn read(block: &Arc<Vec<u8>>, at: usize) -> Result<Self, FrameError> {
+        let frame = read_frame(block, at)?;
+        Self::from_checked(block, at, frame.bytes)
+    }
+
+    /// Takes an event record whose frame was checked before.
+    pub(crate) fn from_checked(
+        block: &Arc<Vec<u8>>,
+        at: usize,
+        bytes: usize,
+    ) -> Result<Self, FrameError> {
+        let event = Self {
+            block: block.clone(),
+            at,
+            bytes,
+        };
+        // The checksum held, but a reader must not panic over a writer's mistake either.
+        let body = bytes.checked_sub(HEAD_BYTES).ok_or(FrameError::Damaged)?;
+        let payload_end = event.payload_at() + u32_at(event.head(), 40) as usize;
+        let before_payload = ID_AT + event.id_bytes() < event.topic_at()
+            && event.key_at() + event.key_bytes().unwrap_or(0) <= event.payload_at();
+        if event.head()[8] != Kind::Event as u8 || payload_end > body || !before_payload {
+            return Err(FrameError::Damaged);
+        }
+        Ok(event)
+    }
+
+    /// The whole event as JSON, in the field order of the contract.
+    pub fn json(&self) -> &str {
+        text(self.body())
+    }
+
+    /// The same as bytes, for those who only copy it.
+    pub fn json_bytes(&self) -> &[u8] {
+        self.body()
+    }
+
+    /// Its id.
+    pub fn id(&self) -> Cow<'_, str> {
+        unescape(text(&self.body()[ID_AT..ID_AT + self.id_bytes()]))
+    }
+
+    /// Its topic.
+    pub fn topic(&self) -> &str {
+        let at = self.topic_at();
+        text(&self.body()[at..at + usize::from(self.head()[11])])
+    }
+
+    /// Its position in the topic.
+    pub fn seq(&self) -> u64 {
+        self.u64_at(16)
+    }
+
+    /// Its time in epoch milliseconds.
+    pub fn ts(&self) -> u64 {
+        self.u64_at(24)
+    }
+
+    /// Its key.
+    pub fn key(&self) -> Option<Cow<'_, str>> {
+        let bytes = self.key_bytes()?;
+        let at = self.key_at();
+        Some(unescape(text(&self.body()[at..at + bytes])))
+    }
+
+    /// Its payload as JSON.
+    pub fn payload(&self) -> &str {
+        let at = self.payload_at();
+        text(&self.body()[at..at + u32_at(self.head(), 40) as usize])
+    }
+
+    /// Whether it says that its key is gone.
+    pub fn is_tombstone(&self) -> bool {
+        self.head()[9] & TOMBSTONE != 0
+    }
+
+    /// Whether the publisher chose the id.
+    pub fn has_own_id(&self) -> bool {
+        self.head()[9] & OWN_ID != 0
+    }
+
+    /// The bytes it takes in the log.
+    pub fn stored_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn has_own_ts(&self) -> bool {
+        self.head()[9] & OWN_TS != 0
+    }
+
+    pub(crate) fn topic_number(&self) -> u32 {
+        u32_at(self.head(), 12)
+    }
+
+    /// The whole record as it lies on disk.
+    pub(crate) fn record(&self) -> &[u8] {
+        &self.block[self.at..self.at + self.bytes]
+    }
+
+    fn head(&self) -> &[u8] {
+        &self.block[self.at..self.at + HEAD_BYTES]
+    }
+
+    fn body(&self) -> &[u8] {
+        &self.block[self.at + HEAD_BYTES..self.at + self.bytes]
+    }
+
+    fn id_bytes(&self) -> usize {
+        usize::from(self.head()[10])
+    }
+
+    fn topic_at(&self) -> usize {
+        usize::from(u16_at(self.head(), 32))
+    }
+
+    /// A key of no bytes is still a key, so the length on disk is one more.
+    fn key_bytes(&self) -> Option<usize> {
+        usize::from(u16_at(self.head(), 34)).checked_sub(1)
+    }
+
+    fn key_at(&self) -> usize {
+        let topic_end = self.topic_at() + usize::from(self.head()[11]);
+        topic_end + BEFORE_SEQ + digits_of(self.seq()) + BEFORE_KEY
+    }
+
+    fn payload_at(&self) -> usize {
+        u32_at(self.head(), 36) as usize
+    }
+
+    fn u64_at(&self, at: usize) -> u64 {
+        let mut array = [0; 8];
+        array.copy_from_slice(&self.head()[at..at + 8]);
+        u64::from_le_bytes(array)
+    }
+}
+
+impl fmt::Debug for StoredEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoredEvent({})", self.json())
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// The log writes only text; a checksum that holds over something else is treated as no text.
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
+}

@@ -1,0 +1,145 @@
+//! The store contract of prombus: one thin trait, its obligations, a conformance suite, and the stores.
+//!
+//! A store keeps events in topics and small keyed records beside them, and commits both in one atomic step. It knows
+//! nothing of groups: everything about delivery is written once, in the bus, and is the same on every store.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+#[cfg(feature = "file")]
+pub mod file;
+#[cfg(feature = "memory")]
+pub mod memory;
+mod tails;
+
+pub use prombus_log::{
+    Batch, Change, Clock, CommitError, Draft, Durability, EncodedEvent, EventOutcome, Expect, Id,
+    IdConflict, Keyed, LimitReached, MAX_ID_BYTES, MAX_SEQ, MadeId, ManualClock, Page, Placed,
+    ReadError, ReadLimit, Receipt, StoreFailed, StoredEvent, SystemClock, TimePage, TimeRange,
+    TopicInfo, TopicOptions, UnknownTopic, VersionMismatch,
+};
+pub use tails::{TailWatch, TopicsWatch};
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// An answer that comes later.
+pub type Answer<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'static>>;
+
+/// Where to look for a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Find<'a> {
+    /// The event with this id.
+    Id(&'a str),
+    /// The first event, in the order of positions, whose ts is this or later.
+    Ts(u64),
+}
+
+/// How a store is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StoreStatus {
+    /// What a user sees at start-up, e.g. `file:./prombus-data`.
+    pub url: String,
+    /// What `fsync` durability really means here, in words.
+    pub durability: String,
+    /// Why it takes no writes, if it does not.
+    pub failed: Option<Arc<str>>,
+    /// Bytes it takes on disk or in memory.
+    pub bytes: u64,
+    /// How many fsyncs it has done, and how long they took together.
+    pub syncs: u64,
+    /// Microseconds spent in them.
+    pub sync_micros: u64,
+    /// What was found damaged, each a sentence that names topic, positions and ids.
+    pub damage: Vec<String>,
+}
+
+/// A place that keeps events and keyed records.
+///
+/// ```text
+///            commit(batch)                       read · read_by_time · find · latest
+///                 │                                           ▲
+///    ┌────────────▼───────────┐   durable   ┌─────────────────┴──────┐
+///    │ seq, id, ts are given, │────────────▶│ visible: tail moves,   │──▶ watch
+///    │ expectations checked   │             │ commit answers         │
+///    └────────────────────────┘             └────────────────────────┘
+/// ```
+///
+/// Obligations, checked by the conformance suite:
+///
+/// 1. **Order.** A topic's events get seq 1, 2, 3 … without gaps, in the order of their commits and of the batch.
+///    Ids made by the store strictly increase within the topic, as text too; ts given by the store never falls.
+/// 2. **Durability.** A commit answers `Ok` only when everything in it is durable at the strongest durability of the
+///    topics it touches (keyed records alone: `fsync`). What a reader sees or a watcher is told is durable at its own
+///    topic's durability.
+/// 3. **Atomicity.** Of an atomic batch everything is there after a crash, or nothing. Changes come before events.
+///    If an expectation fails nothing of the batch happens, atomic or not.
+/// 4. **Idempotence.** An id that the topic still holds is stored once, across restarts; the outcome tells. This
+///    also holds for ids the store made itself and that a publisher hands back, and within one batch.
+/// 5. **Reading.** Every event with seq ≥ `from_seq` up to the tail is returned once, in order, except what
+///    retention, compaction or damage took; `next_seq` skips what is gone. By time: once, in (ts, seq) order, also
+///    when an event's ts is older than its predecessors'.
+/// 6. **Topics.** An event for a topic that does not exist is `UnknownTopic`. A topic made again after deletion
+///    starts at seq 1 and shows nothing of the old one. `PutTopic` on an existing topic changes only its options.
+/// 7. **Keyed records.** Versions grow with each write of a key. Reads see what has been committed.
+/// 8. **Failure.** After a failed write every commit fails with `StoreFailed` until the store is reopened; reads go
+///    on. Nothing panics on damage.
+/// 9. **Bounds.** Memory does not grow with the number of stored events (the memory store excepted: there it is the
+///    point).
+pub trait Store: Send + Sync + 'static {
+    /// Commits a batch. The order of commits is the order of these calls, not of the answers; a dropped answer does
+    /// not undo the commit.
+    fn commit(&self, batch: Batch) -> Answer<Receipt, CommitError>;
+
+    /// Reads a topic from a position on.
+    fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError>;
+
+    /// Reads a topic by time.
+    fn read_by_time(
+        &self,
+        topic: &Arc<str>,
+        range: TimeRange,
+        limit: ReadLimit,
+    ) -> Answer<TimePage, ReadError>;
+
+    /// Finds a position, `None` where the topic holds no such event.
+    fn find(&self, topic: &Arc<str>, what: Find<'_>) -> Answer<Option<u64>, ReadError>;
+
+    /// The latest event of a key; a tombstone is returned like any other.
+    fn latest(&self, topic: &Arc<str>, key: &str) -> Answer<Option<StoredEvent>, ReadError>;
+
+    /// The latest events of all keys behind `after` in the order of keys (bytes), tombstones included.
+    fn latest_keys(
+        &self,
+        topic: &Arc<str>,
+        after: Option<&str>,
+        limit: ReadLimit,
+    ) -> Answer<Vec<StoredEvent>, ReadError>;
+
+    /// Follows a topic's tail, also of one that does not exist yet (its tail is 0).
+    fn watch(&self, topic: &Arc<str>) -> TailWatch;
+
+    /// Follows the set of topics: changes when one is made, changed or deleted.
+    fn watch_topics(&self) -> TopicsWatch;
+
+    /// A topic as it stands.
+    fn topic(&self, topic: &str) -> Option<TopicInfo>;
+
+    /// All topics in the order of their names.
+    fn topics(&self) -> Vec<TopicInfo>;
+
+    /// A keyed record.
+    fn get(&self, key: &str) -> Answer<Option<Keyed>, ReadError>;
+
+    /// All keyed records whose key starts with `prefix`, in the order of keys.
+    fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError>;
+
+    /// Applies retention and compaction now, and frees what they let go. Stores also do this by themselves.
+    fn maintain(&self) -> Answer<(), CommitError>;
+
+    /// How the store is doing.
+    fn status(&self) -> StoreStatus;
+
+    /// Finishes what was begun and lets go of the store's files. Later commits are `Closed`.
+    fn close(&self) -> Answer<(), CommitError>;
+}
