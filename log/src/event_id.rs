@@ -4,6 +4,7 @@
 //! strictly increase, as numbers and as text.
 
 use std::fmt;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The longest id a publisher may choose.
 pub const MAX_ID_BYTES: usize = 64;
@@ -111,6 +112,14 @@ impl MadeId {
             seq: bits as u64 & MAX_SEQ,
         })
     }
+}
+
+/// The tag of the ids that a log makes in its topic of this number.
+pub(crate) fn tag_of(log_id: u64, number: u32) -> u32 {
+    let mut bytes = [0; 12];
+    bytes[..8].copy_from_slice(&log_id.to_le_bytes());
+    bytes[8..].copy_from_slice(&number.to_le_bytes());
+    xxh3_64(&bytes) as u32 & ((1 << TAG_BITS) - 1)
 }
 
 impl fmt::Display for Id {

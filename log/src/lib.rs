@@ -5,20 +5,46 @@
 //! also be waited for on a thread.
 
 mod batch;
+mod checkpoint;
 mod clock;
+mod closed_mark;
+mod damage;
 mod error;
 mod event_id;
+mod files;
+mod filter;
+mod front;
+mod gate;
 mod json_text;
+mod log;
+mod maintain;
+mod names;
+mod options;
+mod read;
 mod receipt;
+mod recent;
 mod record;
+mod recovery;
+mod segment;
+mod shared;
 mod topic;
+mod verify;
+mod view;
+mod writer;
 
 pub use batch::{Batch, Change, Draft, EncodedEvent, Expect};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use damage::{Damage, DamagedEvent};
 pub use error::{
     CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic, VersionMismatch,
 };
 pub use event_id::{Id, MAX_ID_BYTES, MAX_SEQ, MadeId, TAG_BITS};
+pub use files::{File, Files, OsFiles, fault};
+pub use gate::Commit;
+pub use log::{Log, LogStats};
+pub use options::{Listener, LogOptions};
 pub use receipt::{EventOutcome, Keyed, Page, Placed, ReadLimit, Receipt, TimePage, TimeRange};
-pub use record::StoredEvent;
+pub use record::{EventBlock, StoredEvent};
+pub use recovery::{CutTail, OpenError, OpenReport};
 pub use topic::{Durability, TopicInfo, TopicOptions};
+pub use verify::{VerifyReport, verify};

@@ -5,9 +5,7 @@ mod event;
 mod frame;
 mod state;
 
-pub use event::StoredEvent;
+pub use event::{EventBlock, StoredEvent};
 pub(crate) use event::{EventPlace, write_event};
-pub(crate) use frame::{
-    FRAME_BYTES, Frame, FrameError, Kind, LAST_OF_BATCH, finish_frame, read_frame, start_frame,
-};
+pub(crate) use frame::{FRAME_BYTES, Frame, FrameError, Kind, LAST_OF_BATCH, read_frame};
 pub(crate) use state::{StateRecord, TopicRecord};

@@ -81,8 +81,6 @@ impl Tails {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, watch::Sender<u64>>> {
-        self.by_topic
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.by_topic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

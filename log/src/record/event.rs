@@ -86,6 +86,56 @@ pub(crate) fn write_event(
     finish_frame(out, start);
 }
 
+/// Encodes events outside the log, many into one shared block, for stores that keep events elsewhere.
+#[derive(Debug, Default)]
+pub struct EventBlock {
+    /// The records of the events so far; its memory is used again for the next block.
+    records: Vec<u8>,
+    /// Where each record ends.
+    ends: Vec<usize>,
+}
+
+impl EventBlock {
+    /// Adds an event at the position it was given.
+    pub fn push(&mut self, event: EncodedEvent<'_>, id: &Id, ts: u64, seq: u64) {
+        let place = EventPlace {
+            topic_number: 0,
+            topic: event.topic(),
+            id,
+            ts,
+            seq,
+        };
+        write_event(&mut self.records, event, &place, super::LAST_OF_BATCH);
+        self.ends.push(self.records.len());
+    }
+
+    /// Adds an event as it is, so that the block it lies in can be let go.
+    pub fn copy(&mut self, event: &StoredEvent) {
+        self.records.extend_from_slice(event.record());
+        self.ends.push(self.records.len());
+    }
+
+    /// How many bytes have been added.
+    pub fn bytes(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Takes the events added so far, in their order, in a block of exactly their size.
+    pub fn take(&mut self) -> impl Iterator<Item = StoredEvent> + '_ {
+        let block = Arc::new(self.records.as_slice().to_vec());
+        self.records.clear();
+        let mut at = 0;
+        self.ends.drain(..).map(move |end| {
+            let bytes = end - std::mem::replace(&mut at, end);
+            StoredEvent {
+                block: block.clone(),
+                at: end - bytes,
+                bytes,
+            }
+        })
+    }
+}
+
 impl StoredEvent {
     /// Encodes an event outside the log, for stores that keep events elsewhere. `topic_number` is free to choose.
     pub fn encode(event: EncodedEvent<'_>, id: &Id, ts: u64, seq: u64) -> Self {
@@ -107,22 +157,18 @@ impl StoredEvent {
     }
 
     /// Checks and takes the event record at `at`.
-    pub(crate) fn read(block: &Arc<Vec<u8>>, at: usize) -> Result<Self, FrameError> {
-        let frame = read_frame(block, at)?;
+    pub(crate) fn read(block: Arc<Vec<u8>>, at: usize) -> Result<Self, FrameError> {
+        let frame = read_frame(&block, at)?;
         Self::from_checked(block, at, frame.bytes)
     }
 
     /// Takes an event record whose frame was checked before.
     pub(crate) fn from_checked(
-        block: &Arc<Vec<u8>>,
+        block: Arc<Vec<u8>>,
         at: usize,
         bytes: usize,
     ) -> Result<Self, FrameError> {
-        let event = Self {
-            block: block.clone(),
-            at,
-            bytes,
-        };
+        let event = Self { block, at, bytes };
         // The checksum held, but a reader must not panic over a writer's mistake either.
         let body = bytes.checked_sub(HEAD_BYTES).ok_or(FrameError::Damaged)?;
         let payload_end = event.payload_at() + u32_at(event.head(), 40) as usize;

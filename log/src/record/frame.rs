@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     TopicDelete = 5,
     Trim = 6,
     CheckpointEnd = 7,
-    Closed = 8,
+    Synced = 8,
 }
 
 impl Kind {
@@ -34,7 +34,7 @@ impl Kind {
             5 => Self::TopicDelete,
             6 => Self::Trim,
             7 => Self::CheckpointEnd,
-            8 => Self::Closed,
+            8 => Self::Synced,
             _ => return None,
         })
     }

@@ -1,4 +1,4 @@
-//! The records beside events: keyed records, topics, and the marks of checkpoints and clean stops. Integers are
+//! The records beside events: keyed records, topics, and the marks that end a checkpoint and tell what is synced. Integers are
 //! little-endian, texts are `length u32 | bytes`.
 
 use super::frame::{FRAME_BYTES, Frame, Kind, finish_frame, start_frame};
@@ -26,12 +26,16 @@ pub(crate) enum StateRecord {
         number: u32,
         first_seq: u64,
     },
-    /// Everything before it in the segment is the state at the segment's start. Carries the next free topic number.
+    /// Everything before it in the segment is the state at the segment's start.
     CheckpointEnd {
         next_topic_number: u32,
+        log_id: u64,
     },
-    /// The log was closed properly after this.
-    Closed,
+    /// When this was written, the segment's first `bytes` were known to be synced: what is damaged there was lost
+    /// by the disk, not by a crash.
+    Synced {
+        bytes: u64,
+    },
 }
 
 /// What the log knows of a topic beside its events.
@@ -69,10 +73,14 @@ impl StateRecord {
                 out.extend_from_slice(&number.to_le_bytes());
                 out.extend_from_slice(&first_seq.to_le_bytes());
             }
-            Self::CheckpointEnd { next_topic_number } => {
+            Self::CheckpointEnd {
+                next_topic_number,
+                log_id,
+            } => {
                 out.extend_from_slice(&next_topic_number.to_le_bytes());
+                out.extend_from_slice(&log_id.to_le_bytes());
             }
-            Self::Closed => {}
+            Self::Synced { bytes } => out.extend_from_slice(&bytes.to_le_bytes()),
         }
         finish_frame(out, start);
     }
@@ -100,8 +108,11 @@ impl StateRecord {
             },
             Kind::CheckpointEnd => Self::CheckpointEnd {
                 next_topic_number: content.u32()?,
+                log_id: content.u64()?,
             },
-            Kind::Closed => Self::Closed,
+            Kind::Synced => Self::Synced {
+                bytes: content.u64()?,
+            },
         })
     }
 
@@ -113,7 +124,7 @@ impl StateRecord {
             Self::TopicDelete { .. } => Kind::TopicDelete,
             Self::Trim { .. } => Kind::Trim,
             Self::CheckpointEnd { .. } => Kind::CheckpointEnd,
-            Self::Closed => Kind::Closed,
+            Self::Synced { .. } => Kind::Synced,
         }
     }
 }
@@ -263,9 +274,13 @@ mod tests {
             any::<u32>().prop_map(|number| StateRecord::TopicDelete { number }),
             any::<(u32, u64)>()
                 .prop_map(|(number, first_seq)| StateRecord::Trim { number, first_seq }),
-            any::<u32>()
-                .prop_map(|next_topic_number| StateRecord::CheckpointEnd { next_topic_number }),
-            Just(StateRecord::Closed),
+            any::<u64>().prop_map(|bytes| StateRecord::Synced { bytes }),
+            any::<(u32, u64)>().prop_map(|(next_topic_number, log_id)| {
+                StateRecord::CheckpointEnd {
+                    next_topic_number,
+                    log_id,
+                }
+            }),
         ]
     }
 

@@ -1,0 +1,69 @@
+# The verbs of this project. People and CI use the same ones; `make help` lists them.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# The steps of `make test` are in the order in which one wants to hear of a fault.
+.NOTPARALLEL:
+
+# In CI a lock file that does not fit the manifests is a fault; at home cargo may bring it up to date.
+LOCKED := $(if $(CI),--locked)
+CARGO_FLAGS := --workspace --all-features $(LOCKED)
+
+# nextest runs each test in a process of its own and stops one that hangs; cargo's own runner does where it is absent.
+HAS_NEXTEST = $(shell cargo nextest --version 2>/dev/null)
+RUN_TESTS = $(if $(HAS_NEXTEST),cargo nextest run --config-file tests/nextest.toml,cargo test --no-fail-fast)
+
+.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash doc example bench bench-log clean
+
+help: ## List the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: ## Install rustfmt and clippy where they are missing; cargo fetches the rest by itself
+	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+
+build: ## Build everything with optimisation
+	cargo build --release $(CARGO_FLAGS)
+
+test: setup fmt-check lint features doc doctest unit ## Check everything that CI checks
+
+fmt: ## Format the code
+	cargo fmt --all
+
+fmt-check: ## Check that the code is formatted
+	cargo fmt --all --check
+
+lint: ## Run clippy on everything, with warnings as errors
+	cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
+
+features: ## Check that each store builds without the others
+	cargo check $(LOCKED) -p prombus-store --no-default-features --features memory
+	cargo check $(LOCKED) -p prombus-store --no-default-features --features file
+
+unit: ## Run all tests but those in the documentation
+	$(RUN_TESTS) $(CARGO_FLAGS) --tests
+
+doctest: ## Run the examples in the documentation
+	cargo test $(CARGO_FLAGS) --doc
+
+house: ## Check the house rules alone: arrows between crates, file lengths, leftovers
+	$(RUN_TESTS) $(LOCKED) -p prombus-tests --test house
+
+crash: ## Run the crash and kill tests alone; SEEDS=5000 runs more seeds, SEED=17 just that one
+	$(if $(SEEDS),PROMBUS_SEEDS=$(SEEDS)) $(if $(SEED),PROMBUS_SEED=$(SEED)) $(RUN_TESTS) $(CARGO_FLAGS) --tests -- crash kill
+
+doc: ## Build the documentation, with warnings as errors
+	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --no-deps
+
+example: ## Run the example: heartbeats, a handler that fails once, the retry, the cursor
+	cargo run $(LOCKED) -p prombus --example heartbeats
+
+bench: ## Measure everything there is and print it as tables
+	cargo run --release $(LOCKED) -p prombus-bench
+
+bench-log: ## Measure the log alone, beside a plain loop that writes the same bytes
+	cargo run --release $(LOCKED) -p prombus-bench -- log
+
+clean: ## Remove what was built; data stays
+	cargo clean

@@ -1,0 +1,54 @@
+//! The seam to the disk: everything the log asks of a folder of files, and nothing else, so that tests can put a lying
+//! disk underneath. [`OsFiles`] is the real one, [`fault`] the lying one.
+
+use std::io;
+use std::sync::Arc;
+
+pub mod fault;
+mod os;
+
+pub use os::OsFiles;
+
+/// A folder of files. Names are plain file names, without separators.
+pub trait Files: Send + Sync + 'static {
+    /// The names of the plain files directly in the folder, in any order.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// An existing file, to read and write.
+    fn open(&self, name: &str) -> io::Result<Arc<dyn File>>;
+
+    /// A new file; one that is there already is emptied.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn File>>;
+
+    /// Renames a file, replacing `to` when it is there, so that at any moment `to` is the old file or the new one.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file. Whoever has it open can go on reading it.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Makes creations, renames and removals durable. The content of files is [`File::sync`]'s.
+    fn sync_names(&self) -> io::Result<()>;
+
+    /// Takes the folder for this `Files` alone until it is dropped; [`io::ErrorKind::WouldBlock`] when another one,
+    /// in this process or elsewhere, holds it.
+    fn lock(&self) -> io::Result<()>;
+}
+
+/// An open file. Positions are the caller's, so one handle serves any number of threads.
+pub trait File: Send + Sync + 'static {
+    /// Fills `buffer` from `at` on and returns how many bytes it got: fewer only at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
+
+    /// Writes all of `bytes` at `at`. After an error any part of them may have been written.
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
+
+    /// Makes the file's bytes and its length durable. After an error nothing is known of what was written since the
+    /// last sync, and a later success says nothing about it either.
+    fn sync(&self) -> io::Result<()>;
+
+    /// The file's length.
+    fn bytes(&self) -> io::Result<u64>;
+
+    /// Cuts the file, or lengthens it with zeros, to `bytes`.
+    fn truncate(&self, bytes: u64) -> io::Result<()>;
+}

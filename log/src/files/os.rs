@@ -1,0 +1,226 @@
+//! Files of the operating system.
+
+use super::{File, Files};
+use std::fs::{self, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The file that the lock is on; it is never listed.
+const LOCK_NAME: &str = "LOCK";
+
+/// A folder of the operating system.
+#[derive(Debug)]
+pub struct OsFiles {
+    folder: PathBuf,
+    /// The locked file; the lock ends when it is closed.
+    lock: Mutex<Option<fs::File>>,
+}
+
+impl OsFiles {
+    /// The folder at `path`, made durably with its parents when it is not there.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        create_folder(path)?;
+        Self::open_existing(path)
+    }
+
+    /// The folder at `path`, which must be there: nothing on disk changes. Only [`Files::lock`] and the writing
+    /// methods make files in it.
+    pub fn open_existing(path: &Path) -> io::Result<Self> {
+        if !fs::metadata(path)?.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(Self {
+            // A later change of the working directory must not move the log.
+            folder: std::path::absolute(path)?,
+            lock: Mutex::new(None),
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+impl Files for OsFiles {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            // A name that is not text is shown too, so that a folder of foreign files does not look empty.
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name != LOCK_NAME && entry.file_type()?.is_file() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        Ok(Arc::new(OsFile(options.open(self.path(name))?)))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        Ok(Arc::new(OsFile(options.open(self.path(name))?)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(from), self.path(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path(name))
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        sync_folder(&self.folder)
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.is_some() {
+            return Ok(());
+        }
+        // The file stays when the lock ends: removing it would let two others each hold a file of that name.
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(self.path(LOCK_NAME))?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
+            TryLockError::Error(error) => error,
+        })?;
+        *held = Some(file);
+        Ok(())
+    }
+}
+
+struct OsFile(fs::File);
+
+impl File for OsFile {
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.0.read_at(&mut buffer[filled..], at + filled as u64) {
+                Ok(0) => break,
+                Ok(bytes) => filled += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, at)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn truncate(&self, bytes: u64) -> io::Result<()> {
+        self.0.set_len(bytes)
+    }
+}
+
+/// Makes the folder and those above it that are missing. Each one's own entry is synced, or a crash could lose the
+/// folder with everything that was synced inside it.
+fn create_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if parent != path {
+        create_folder(parent)?;
+    }
+    match fs::create_dir(path) {
+        // Someone else made it in between; a file of that name shows up as soon as the folder is opened.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        other => other?,
+    }
+    sync_folder(parent)
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_reads_cuts_and_renames() {
+        let root = tempfile::tempdir().unwrap();
+        let files = OsFiles::open(&root.path().join("a/b/c")).unwrap();
+        let file = files.create("one").unwrap();
+        file.write_at(b"hello world", 0).unwrap();
+        file.sync().unwrap();
+        files.rename("one", "two").unwrap();
+        files.sync_names().unwrap();
+
+        let mut buffer = [0; 8];
+        let again = files.open("two").unwrap();
+        assert_eq!(again.read_at(&mut buffer, 6).unwrap(), 5);
+        assert_eq!(&buffer[..5], b"world");
+        assert_eq!(again.read_at(&mut buffer, 100).unwrap(), 0);
+        again.truncate(5).unwrap();
+        assert_eq!(file.bytes().unwrap(), 5);
+
+        let missing = files.open("one").err().unwrap();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        files.remove("two").unwrap();
+        assert_eq!(file.read_at(&mut buffer, 0).unwrap(), 5);
+        assert!(files.list().unwrap().is_empty());
+    }
+
+    #[test]
+    fn create_empties_what_is_there() {
+        let root = tempfile::tempdir().unwrap();
+        let files = OsFiles::open(root.path()).unwrap();
+        files.create("a").unwrap().write_at(b"old", 0).unwrap();
+        assert_eq!(files.create("a").unwrap().bytes().unwrap(), 0);
+    }
+
+    #[test]
+    fn the_lock_has_one_holder_and_is_not_listed() {
+        let root = tempfile::tempdir().unwrap();
+        let first = OsFiles::open(root.path()).unwrap();
+        first.lock().unwrap();
+        first.lock().unwrap();
+        let second = OsFiles::open(root.path()).unwrap();
+        assert_eq!(second.lock().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(first);
+        second.lock().unwrap();
+        fs::create_dir(root.path().join("folder")).unwrap();
+        assert!(second.list().unwrap().is_empty());
+    }
+
+    #[test]
+    fn open_existing_creates_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let missing = root.path().join("missing");
+        let error = OsFiles::open_existing(&missing).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(!missing.exists());
+
+        fs::write(root.path().join("file"), b"").unwrap();
+        assert!(OsFiles::open_existing(&root.path().join("file")).is_err());
+        assert!(OsFiles::open(&root.path().join("file")).is_err());
+
+        OsFiles::open_existing(root.path()).unwrap().list().unwrap();
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    }
+}

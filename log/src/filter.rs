@@ -1,0 +1,93 @@
+//! A blocked Bloom filter as plain bytes: it says "certainly not here" for nearly every name a segment does not hold,
+//! at the price of one cache line. There is no head; the number of blocks follows from the length.
+
+const BLOCK_BYTES: usize = 64;
+const BLOCK_BITS: usize = BLOCK_BYTES * 8;
+const BITS_PER_HASH: usize = 12;
+/// Seven places of nine bits each are what one mixed hash gives.
+const PROBES: u32 = 7;
+const PROBE_BITS: u32 = BLOCK_BITS.ilog2();
+
+/// The filter of these hashes, at about twelve bits for each. They must be well mixed in all their bits.
+pub(crate) fn build(hashes: &[u64]) -> Vec<u8> {
+    let blocks = (hashes.len() * BITS_PER_HASH).div_ceil(BLOCK_BITS);
+    let mut filter = vec![0; blocks * BLOCK_BYTES];
+    for &hash in hashes {
+        let start = block_start(hash, blocks);
+        for (byte, bit) in probes(hash) {
+            filter[start + byte] |= bit;
+        }
+    }
+    filter
+}
+
+/// Whether the filter may have been built with this hash; false is certain, and an empty filter holds nothing.
+pub(crate) fn may_hold(filter: &[u8], hash: u64) -> bool {
+    let blocks = filter.len() / BLOCK_BYTES;
+    if blocks == 0 {
+        // Less than a block is no filter of ours, so it can rule nothing out.
+        return !filter.is_empty();
+    }
+    let block = &filter[block_start(hash, blocks)..][..BLOCK_BYTES];
+    probes(hash).all(|(byte, bit)| block[byte] & bit != 0)
+}
+
+fn block_start(hash: u64, blocks: usize) -> usize {
+    let block = (u128::from(hash) * blocks as u128) >> 64;
+    block as usize * BLOCK_BYTES
+}
+
+/// The bytes within the block, each with its bit. The block was chosen by the hash's high bits, so they are mixed
+/// again: otherwise the hashes of one block would share most of their probes.
+fn probes(hash: u64) -> impl Iterator<Item = (usize, u8)> {
+    let mut mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^= mixed >> 29;
+    (0..PROBES).map(move |probe| {
+        let bit = (mixed >> (probe * PROBE_BITS)) as usize % BLOCK_BITS;
+        (bit / 8, 1 << (bit % 8))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use xxhash_rust::xxh3::xxh3_64;
+
+    fn hash_of(number: u64) -> u64 {
+        xxh3_64(&number.to_le_bytes())
+    }
+
+    #[test]
+    fn an_empty_filter_holds_nothing() {
+        assert!(build(&[]).is_empty());
+        assert!(!may_hold(&[], 1));
+    }
+
+    #[test]
+    fn false_positives_stay_below_one_percent() {
+        for held in [10_u64, 1_000, 100_000] {
+            let hashes: Vec<u64> = (0..held).map(hash_of).collect();
+            let filter = build(&hashes);
+            assert!(filter.len() <= 64 + held as usize * BITS_PER_HASH / 8);
+            let asked = 100_000;
+            let wrong = (held..held + asked)
+                .filter(|&number| may_hold(&filter, hash_of(number)))
+                .count();
+            assert!(wrong < asked as usize / 100, "{wrong} of {asked} at {held}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_put_in_is_always_found(hashes in prop::collection::vec(any::<u64>(), 0..500)) {
+            let filter = build(&hashes);
+            prop_assert!(hashes.iter().all(|&hash| may_hold(&filter, hash)));
+        }
+
+        #[test]
+        fn garbage_never_panics(filter in prop::collection::vec(any::<u8>(), 0..300), hash: u64) {
+            may_hold(&filter, hash);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The front of the log: where batches get their positions. Everything here happens under one lock, in the caller's
+//! thread, so that by the time the writer comes a group is one run of bytes.
+//!
+//! What is applied here is ahead of the disk. That is safe because a failed write poisons the whole log: nothing
+//! after it is ever acknowledged.
+
+mod admit;
+mod own_ids;
+mod topics;
+
+pub(crate) use own_ids::{Held, OwnIds};
+pub(crate) use topics::Topics;
+
+use crate::checkpoint::Checkpoint;
+use crate::error::{CommitError, StoreFailed};
+use crate::gate::Gate;
+use crate::receipt::Keyed;
+use crate::record::TopicRecord;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// State of the log as of the last batch taken in.
+pub(crate) struct Front {
+    pub(crate) topics: Topics,
+    pub(crate) keyed: BTreeMap<Arc<str>, Keyed>,
+    pub(crate) keyed_bytes: usize,
+    /// Publishers' own ids in segments that are not sealed yet, and in what is still waiting.
+    pub(crate) own_ids: OwnIds,
+    /// What waits to be written.
+    pub(crate) pending: Group,
+    /// The segment that the pending group will go to.
+    pub(crate) segment: u64,
+    /// Someone waits for an fsync.
+    pub(crate) sync_wanted: bool,
+    /// The sync thread sleeps and must be woken.
+    pub(crate) sync_thread_sleeps: bool,
+    /// Once set, every batch is refused.
+    pub(crate) refusal: Option<CommitError>,
+    pub(crate) limits: Limits,
+}
+
+/// Limits that admission checks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) max_pending_bytes: usize,
+    pub(crate) max_keyed_bytes: usize,
+}
+
+/// Records that are written and synced together.
+#[derive(Default)]
+pub(crate) struct Group {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) events: Vec<NewEvent>,
+    pub(crate) changes: Vec<ViewChange>,
+    /// Opened when the group is written.
+    pub(crate) written: Arc<Gate>,
+    /// Opened when the group is synced.
+    pub(crate) synced: Arc<Gate>,
+    /// Someone waits at one of the gates, so the group must be processed even without bytes.
+    pub(crate) awaited: bool,
+}
+
+/// An event on its way to the readers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewEvent {
+    pub(crate) topic: u32,
+    pub(crate) seq: u64,
+    pub(crate) ts: u64,
+    /// Offset within the group's bytes.
+    pub(crate) at: u32,
+    pub(crate) bytes: u32,
+    /// Readers see it after the sync; otherwise after the write.
+    pub(crate) after_sync: bool,
+    pub(crate) keyed: bool,
+}
+
+/// A change to topics on its way to the readers.
+#[derive(Debug, Clone)]
+pub(crate) enum ViewChange {
+    Put {
+        record: TopicRecord,
+        tail: Arc<AtomicU64>,
+    },
+    Delete {
+        number: u32,
+    },
+    Trim {
+        number: u32,
+        first_seq: u64,
+    },
+}
+
+impl Front {
+    /// Takes what is pending to write it.
+    pub(crate) fn take_pending(&mut self) -> Group {
+        let mut group = std::mem::take(&mut self.pending);
+        group.bytes.shrink_to_fit();
+        group
+    }
+
+    /// Refuses all further batches.
+    pub(crate) fn refuse(&mut self, refusal: CommitError) {
+        if self.refusal.is_none() || matches!(refusal, CommitError::StoreFailed(_)) {
+            self.refusal.get_or_insert(refusal);
+        }
+    }
+
+    /// Fails everyone whose records were not written.
+    pub(crate) fn fail_pending(&mut self, failure: &StoreFailed) {
+        let group = std::mem::take(&mut self.pending);
+        group.written.open(Err(failure.clone()));
+        group.synced.open(Err(failure.clone()));
+    }
+
+    /// The whole state as the records that a new segment starts with.
+    pub(crate) fn checkpoint(&self, log_id: u64) -> Vec<u8> {
+        let checkpoint = Checkpoint {
+            topics: self.topics.iter().map(|topic| &topic.record),
+            keyed: &self.keyed,
+            next_topic_number: self.topics.next_number,
+            log_id,
+        };
+        checkpoint.encode()
+    }
+}
+
+impl Group {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && !self.awaited
+    }
+}

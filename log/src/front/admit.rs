@@ -1,0 +1,357 @@
+//! Taking a batch in: checking what it expects, giving its events their positions, and spelling its records into the
+//! pending group.
+
+use super::topics::Topic;
+use super::{Front, Held, NewEvent, ViewChange};
+use crate::batch::{Batch, Change, EncodedEvent, Expect};
+use crate::error::{CommitError, IdConflict, LimitReached, UnknownTopic, VersionMismatch};
+use crate::event_id::{Id, MadeId};
+use crate::gate::Gate;
+use crate::receipt::{EventOutcome, Keyed, Placed, Receipt};
+use crate::record::{EventPlace, LAST_OF_BATCH, StateRecord, write_event};
+use crate::topic::Durability;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A batch that was taken in.
+pub(crate) struct Admitted {
+    pub(crate) receipt: Receipt,
+    pub(crate) gate: Arc<Gate>,
+    /// Its gate opens only after a sync.
+    pub(crate) wants_sync: bool,
+}
+
+impl Front {
+    /// Takes a batch in. `held[i]` says whether event `i`'s own id was found in what readers see; an empty slice
+    /// says that no event has an own id.
+    pub(crate) fn admit(
+        &mut self,
+        batch: &Batch,
+        held: &[Option<Held>],
+        now_ms: u64,
+    ) -> Result<Admitted, CommitError> {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
+        if self.pending.bytes.len() > self.limits.max_pending_bytes {
+            return Err(limit("max_pending_bytes", self.limits.max_pending_bytes));
+        }
+        self.check_changes(batch)?;
+        let mut to_store = match batch.is_atomic() {
+            true => Some(self.check_events(batch, held)?),
+            false => None,
+        };
+        let mut receipt = Receipt {
+            events: Vec::with_capacity(batch.events().len()),
+            versions: Vec::new(),
+        };
+        let continues = to_store.is_some_and(|events| events > 0);
+        self.apply_changes(batch, continues, &mut receipt);
+
+        let mut wants_sync = !batch.changes().is_empty();
+        let mut last: Option<(&Arc<str>, usize)> = None;
+        for (at, event) in batch.events().enumerate() {
+            let place = match last {
+                Some((topic, place)) if Arc::ptr_eq(topic, event.topic()) => Some(place),
+                _ => self.topics.place_of(event.topic()),
+            };
+            let Some(place) = place else {
+                receipt.events.push(EventOutcome::UnknownTopic);
+                continue;
+            };
+            last = Some((event.topic(), place));
+            let held = held.get(at).copied().flatten();
+            let (outcome, durability) = self.store(event, place, held, now_ms, &mut to_store);
+            wants_sync |= durability == Durability::Fsync;
+            receipt.events.push(outcome);
+        }
+        self.pending.awaited = true;
+        self.sync_wanted |= wants_sync;
+        let gate = match wants_sync {
+            true => self.pending.synced.clone(),
+            false => self.pending.written.clone(),
+        };
+        Ok(Admitted {
+            receipt,
+            gate,
+            wants_sync,
+        })
+    }
+
+    /// Stores one event of a topic unless its id is held. `to_store` counts down to the last event of an atomic
+    /// batch; in other batches each event stands for itself.
+    fn store(
+        &mut self,
+        event: EncodedEvent<'_>,
+        place: usize,
+        held: Option<Held>,
+        now_ms: u64,
+        to_store: &mut Option<usize>,
+    ) -> (EventOutcome, Durability) {
+        let Some(topic) = self.topics.at(place) else {
+            return (EventOutcome::UnknownTopic, Durability::Os);
+        };
+        let durability = topic.record.options.durability;
+        if let Some(id) = event.id() {
+            let number = topic.record.number;
+            let (first_seq, next_seq) = (topic.record.first_seq, topic.record.next_seq);
+            let taken = held
+                .or_else(|| self.own_ids.find(number, &id, event.payload()))
+                .filter(|held| topic.holds(held, first_seq, next_seq));
+            match taken {
+                Some(held) if held.same_payload => {
+                    return (EventOutcome::Duplicate(held.placed), durability);
+                }
+                Some(held) => return (EventOutcome::IdConflict(held.placed), durability),
+                None => {}
+            }
+            if let Some(ahead) = held.filter(|held| held.is_ahead) {
+                topic.record.last_ts = topic.record.last_ts.max(ahead.placed.ts);
+            }
+        }
+        let (seq, bus_ts) = topic.next(now_ms);
+        let made = MadeId {
+            ms: bus_ts,
+            tag: topic.tag,
+            seq,
+        };
+        let id = event.id().unwrap_or_else(|| made.to_id());
+        let ts = event.ts().unwrap_or(bus_ts);
+        let flags = match to_store {
+            None => LAST_OF_BATCH,
+            Some(left) => {
+                *left = left.saturating_sub(1);
+                if *left == 0 { LAST_OF_BATCH } else { 0 }
+            }
+        };
+        let at = self.pending.bytes.len();
+        let event_place = EventPlace {
+            topic_number: topic.record.number,
+            topic: &topic.record.name,
+            id: &id,
+            ts,
+            seq,
+        };
+        write_event(&mut self.pending.bytes, event, &event_place, flags);
+        self.pending.events.push(NewEvent {
+            topic: topic.record.number,
+            seq,
+            ts,
+            at: at as u32,
+            bytes: (self.pending.bytes.len() - at) as u32,
+            after_sync: topic.visible_after_sync(seq),
+            keyed: event.key_json().is_some(),
+        });
+        let placed = Placed { id, seq, ts };
+        if event.id().is_some() {
+            let number = topic.record.number;
+            self.own_ids
+                .insert(number, &placed, event.payload(), self.segment);
+        }
+        (EventOutcome::Stored(placed), durability)
+    }
+
+    /// Checks every expectation of the changes, each against what the ones before it leave behind.
+    fn check_changes(&self, batch: &Batch) -> Result<(), CommitError> {
+        let mut versions: HashMap<&str, Option<u64>> = HashMap::new();
+        let mut keyed_bytes = self.keyed_bytes;
+        for change in batch.changes() {
+            let (key, expect, value_bytes) = match change {
+                Change::Put { key, value, expect } => (key, expect, Some(value.len())),
+                Change::Delete { key, expect } => (key, expect, None),
+                Change::Trim { topic, .. } if !self.will_exist(batch, topic) => {
+                    return Err(unknown(topic));
+                }
+                _ => continue,
+            };
+            let known = || self.keyed.get(key).map(|keyed| keyed.version);
+            let found = versions.get(&**key).copied().unwrap_or_else(known);
+            let holds = match expect {
+                Expect::Any => true,
+                Expect::Absent => found.is_none(),
+                Expect::Version(version) => found == Some(*version),
+            };
+            if !holds {
+                let key = key.clone();
+                return Err(VersionMismatch { key, found }.into());
+            }
+            versions.insert(key, value_bytes.map(|_| found.unwrap_or(0) + 1));
+            keyed_bytes += value_bytes.map_or(0, |bytes| bytes + key.len());
+        }
+        // Deletions are not subtracted: the check errs on the safe side by one batch.
+        if keyed_bytes > self.limits.max_keyed_bytes {
+            return Err(limit("max_keyed_bytes", self.limits.max_keyed_bytes));
+        }
+        Ok(())
+    }
+
+    /// Whether a topic is there once the batch's changes have happened.
+    fn will_exist(&self, batch: &Batch, name: &str) -> bool {
+        let changed = batch
+            .changes()
+            .iter()
+            .rev()
+            .find_map(|change| match change {
+                Change::PutTopic { topic, .. } if &**topic == name => Some(true),
+                Change::DeleteTopic { topic } if &**topic == name => Some(false),
+                _ => None,
+            });
+        changed.unwrap_or_else(|| self.topics.get(name).is_some())
+    }
+
+    /// The topic whose events are still there once the batch's changes have happened, and its first position then.
+    fn topic_after(&self, batch: &Batch, name: &str) -> Option<(&Topic, u64)> {
+        let topic = self.topics.get(name)?;
+        let mut first_seq = topic.record.first_seq;
+        for change in batch.changes() {
+            match change {
+                Change::DeleteTopic { topic } if &**topic == name => return None,
+                Change::Trim {
+                    topic,
+                    first_seq: to,
+                } if &**topic == name => {
+                    first_seq = first_seq.max(*to);
+                }
+                _ => {}
+            }
+        }
+        Some((topic, first_seq))
+    }
+
+    /// Checks that every event of an atomic batch can be stored; returns how many will be, duplicates excepted.
+    fn check_events(&self, batch: &Batch, held: &[Option<Held>]) -> Result<usize, CommitError> {
+        // How many events of each topic come before the one looked at.
+        let mut stored: HashMap<&str, u64> = HashMap::new();
+        let mut in_batch: HashMap<(&str, &str), &[u8]> = HashMap::new();
+        let ids: Vec<Option<Id>> = batch.events().map(|event| event.id()).collect();
+        for (at, event) in batch.events().enumerate() {
+            if !self.will_exist(batch, event.topic()) {
+                return Err(unknown(event.topic()));
+            }
+            let topic = self.topic_after(batch, event.topic());
+            let Some(id) = &ids[at] else {
+                *stored.entry(event.topic()).or_default() += 1;
+                continue;
+            };
+            let found = topic.and_then(|(topic, first_seq)| {
+                let before = stored.get(&**event.topic()).unwrap_or(&0);
+                let next_seq = topic.record.next_seq + before;
+                let held = held.get(at).copied().flatten();
+                held.or_else(|| self.own_ids.find(topic.record.number, id, event.payload()))
+                    .filter(|held| topic.holds(held, first_seq, next_seq))
+            });
+            let earlier = in_batch.get(&(&**event.topic(), id.as_str())).copied();
+            let same = match (found, earlier) {
+                (Some(held), _) => Some((held.same_payload, held.placed.seq)),
+                (None, Some(payload)) => Some((payload == event.payload(), 0)),
+                (None, None) => None,
+            };
+            match same {
+                Some((true, _)) => {}
+                Some((false, seq)) => {
+                    return Err(IdConflict {
+                        topic: event.topic().clone(),
+                        id: id.to_string(),
+                        seq,
+                    }
+                    .into());
+                }
+                None => {
+                    in_batch.insert((event.topic(), id.as_str()), event.payload());
+                    *stored.entry(event.topic()).or_default() += 1;
+                }
+            }
+        }
+        Ok(stored.values().sum::<u64>() as usize)
+    }
+
+    /// Applies the changes and writes their records. They form one unit, together with the events if the batch is
+    /// atomic and events follow (`continues`).
+    fn apply_changes(&mut self, batch: &Batch, continues: bool, receipt: &mut Receipt) {
+        let mut records = Vec::with_capacity(batch.changes().len());
+        for change in batch.changes() {
+            match change {
+                Change::PutTopic { topic, options } => {
+                    let (record, tail) = self.topics.put(topic, options);
+                    records.push(StateRecord::TopicPut(record.clone()));
+                    let change = ViewChange::Put { record, tail };
+                    self.pending.changes.push(change);
+                }
+                Change::DeleteTopic { topic } => {
+                    if let Some(number) = self.topics.delete(topic) {
+                        self.pending.changes.push(ViewChange::Delete { number });
+                        records.push(StateRecord::TopicDelete { number });
+                    }
+                }
+                Change::Trim { topic, first_seq } => {
+                    records.extend(self.trim(topic, *first_seq));
+                }
+                Change::Put { key, value, .. } => {
+                    let version = self.put_keyed(key, value);
+                    receipt.versions.push(version);
+                    records.push(StateRecord::KeyedPut {
+                        key: key.clone(),
+                        version,
+                        value: value.clone(),
+                    });
+                }
+                Change::Delete { key, .. } => {
+                    if let Some(old) = self.keyed.remove(key) {
+                        self.keyed_bytes -= key.len() + old.value.len();
+                        records.push(StateRecord::KeyedDelete { key: key.clone() });
+                    }
+                }
+            }
+        }
+        let count = records.len();
+        for (at, record) in records.into_iter().enumerate() {
+            let last = at + 1 == count && !continues;
+            record.write(
+                &mut self.pending.bytes,
+                if last { LAST_OF_BATCH } else { 0 },
+            );
+        }
+    }
+
+    /// Moves a topic's first position forward, never past its next one.
+    fn trim(&mut self, name: &Arc<str>, first_seq: u64) -> Option<StateRecord> {
+        let topic = self.topics.get_mut(name)?;
+        let first_seq = first_seq.min(topic.record.next_seq);
+        if first_seq <= topic.record.first_seq {
+            return None;
+        }
+        topic.record.first_seq = first_seq;
+        let number = topic.record.number;
+        let change = ViewChange::Trim { number, first_seq };
+        self.pending.changes.push(change);
+        Some(StateRecord::Trim { number, first_seq })
+    }
+
+    fn put_keyed(&mut self, key: &Arc<str>, value: &Arc<[u8]>) -> u64 {
+        let old = self.keyed.get(key);
+        let version = old.map_or(0, |old| old.version) + 1;
+        let old_bytes = old.map_or(0, |old| key.len() + old.value.len());
+        self.keyed_bytes = self.keyed_bytes + key.len() + value.len() - old_bytes;
+        let keyed = Keyed {
+            version,
+            value: value.clone(),
+        };
+        self.keyed.insert(key.clone(), keyed);
+        version
+    }
+}
+
+fn unknown(topic: &Arc<str>) -> CommitError {
+    UnknownTopic {
+        topic: topic.clone(),
+    }
+    .into()
+}
+
+fn limit(name: &'static str, limit: usize) -> CommitError {
+    LimitReached {
+        name,
+        limit: limit as u64,
+    }
+    .into()
+}

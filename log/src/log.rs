@@ -1,0 +1,318 @@
+//! The log as its users see it.
+
+use crate::batch::Batch;
+use crate::closed_mark::ClosedMark;
+use crate::error::{CommitError, ReadError, StoreFailed};
+use crate::files::Files;
+use crate::gate::Commit;
+use crate::options::LogOptions;
+use crate::receipt::{Keyed, Page, ReadLimit, TimePage, TimeRange};
+use crate::record::StoredEvent;
+use crate::recovery::{self, OpenError, OpenReport};
+use crate::shared::Shared;
+use crate::topic::TopicInfo;
+use std::future::Future;
+use std::io;
+use std::ops::Bound;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// An open log. All methods may be called from any thread; those that read block on the disk.
+pub struct Log {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// How a log is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogStats {
+    /// Fsyncs since it was opened.
+    pub syncs: u64,
+    /// How long they took together.
+    pub sync_micros: u64,
+    /// Bytes of all its segments and indexes.
+    pub bytes: u64,
+    /// Segments, the one being written included.
+    pub segments: u64,
+    /// Why the last round of upkeep failed, if it did; it is tried again.
+    pub upkeep_failure: Option<String>,
+}
+
+impl Log {
+    /// Opens the log in `files`, or makes one if the folder is empty.
+    pub fn open(
+        files: Arc<dyn Files>,
+        options: LogOptions,
+    ) -> Result<(Self, OpenReport), OpenError> {
+        let (parts, report) = recovery::open(files, options)?;
+        let shared = Arc::new(Shared::new(parts));
+        let log = Self {
+            shared,
+            threads: Mutex::default(),
+        };
+        if log.shared.options.threads {
+            log.start("prombus-sync", Shared::run_sync_thread)?;
+            log.start("prombus-upkeep", Shared::run_maintenance_thread)?;
+        }
+        Ok((log, report))
+    }
+
+    /// Commits a batch. Its place in the order is fixed when this returns; the answer comes when it is durable.
+    pub fn append(&self, batch: &Batch) -> Commit {
+        self.shared.append(batch)
+    }
+
+    /// Waits until everything appended so far is synced.
+    pub fn sync(&self) -> impl Future<Output = Result<(), CommitError>> + Send + 'static {
+        let commit = self.shared.barrier();
+        async move { commit.await.map(drop) }
+    }
+
+    /// Writes and syncs what was appended, on this thread. Only needed without threads.
+    pub fn commit_now(&self) {
+        self.shared.commit_round();
+    }
+
+    /// Does all upkeep that is due, on this thread: seals full segments, applies retention and compaction, frees
+    /// space.
+    pub fn maintain(&self) -> io::Result<()> {
+        self.shared.maintain()
+    }
+
+    /// Reads a topic from a position on.
+    pub fn read(&self, topic: &str, from_seq: u64, limit: ReadLimit) -> Result<Page, ReadError> {
+        self.shared.read(topic, from_seq, limit)
+    }
+
+    /// The same, as far as it can be done from memory; `None` where the disk is needed.
+    pub fn read_recent(
+        &self,
+        topic: &str,
+        from_seq: u64,
+        limit: ReadLimit,
+    ) -> Result<Option<Page>, ReadError> {
+        self.shared.read_recent(topic, from_seq, limit)
+    }
+
+    /// Reads a topic in the order of (ts, seq).
+    pub fn read_by_time(
+        &self,
+        topic: &str,
+        range: TimeRange,
+        limit: ReadLimit,
+    ) -> Result<TimePage, ReadError> {
+        self.shared.read_by_time(topic, range, limit)
+    }
+
+    /// The position of the event with this id.
+    pub fn find_id(&self, topic: &str, id: &str) -> Result<Option<u64>, ReadError> {
+        self.shared.find_id(topic, id)
+    }
+
+    /// The first position whose event has this ts or a later one.
+    pub fn find_ts(&self, topic: &str, ts: u64) -> Result<Option<u64>, ReadError> {
+        self.shared.find_ts(topic, ts)
+    }
+
+    /// The latest event of a key, tombstones included.
+    pub fn latest(&self, topic: &str, key: &str) -> Result<Option<StoredEvent>, ReadError> {
+        self.shared.latest(topic, key)
+    }
+
+    /// The latest events of all keys behind `after`, in the order of keys.
+    pub fn latest_keys(
+        &self,
+        topic: &str,
+        after: Option<&str>,
+        limit: ReadLimit,
+    ) -> Result<Vec<StoredEvent>, ReadError> {
+        self.shared.latest_keys(topic, after, limit)
+    }
+
+    /// A topic as it stands.
+    pub fn topic(&self, topic: &str) -> Option<TopicInfo> {
+        let view = self.shared.view();
+        Some(view.info(view.topic(topic)?))
+    }
+
+    /// The newest position of a topic that readers see; 0 where there is no such topic.
+    pub fn tail_seq(&self, topic: &str) -> u64 {
+        let view = self.shared.view();
+        view.topic(topic).map_or(0, |topic| topic.tail_seq())
+    }
+
+    /// All topics in the order of their names.
+    pub fn topics(&self) -> Vec<TopicInfo> {
+        let view = self.shared.view();
+        let topics = view.names.keys().filter_map(|name| view.topic(name));
+        topics.map(|topic| view.info(topic)).collect()
+    }
+
+    /// A keyed record as the last batch left it.
+    pub fn get(&self, key: &str) -> Option<Keyed> {
+        self.shared.front().keyed.get(key).cloned()
+    }
+
+    /// All keyed records whose key starts with `prefix`, in the order of keys.
+    pub fn list(&self, prefix: &str) -> Vec<(Arc<str>, Keyed)> {
+        let front = self.shared.front();
+        let from = front
+            .keyed
+            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        from.take_while(|(key, _)| key.starts_with(prefix))
+            .map(|(key, keyed)| (key.clone(), keyed.clone()))
+            .collect()
+    }
+
+    /// Why the log takes no more batches, if a write or an fsync failed.
+    pub fn failure(&self) -> Option<StoreFailed> {
+        self.shared.failure()
+    }
+
+    /// All damage that is known, a sentence each.
+    pub fn damage(&self) -> Vec<String> {
+        self.shared.damage.all()
+    }
+
+    /// How the log is doing.
+    pub fn stats(&self) -> LogStats {
+        let stats = &self.shared.stats;
+        let (sealed_bytes, segments) = {
+            let view = self.shared.view();
+            let streams = view.streams.iter().map(|stream| &stream.file);
+            let sealed = view.sealed.values().map(|segment| &segment.file);
+            let files: Vec<_> = streams.chain(sealed).cloned().collect();
+            let indexes = view.sealed.values().map(|segment| segment.index.bytes());
+            (indexes.sum::<u64>(), files)
+        };
+        let data_bytes = segments.iter().map(|file| file.bytes().unwrap_or(0));
+        let upkeep_failure = stats
+            .upkeep_failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        LogStats {
+            syncs: stats.syncs.load(Ordering::Relaxed),
+            sync_micros: stats.sync_micros.load(Ordering::Relaxed),
+            bytes: sealed_bytes + data_bytes.sum::<u64>(),
+            segments: segments.len() as u64,
+            upkeep_failure: upkeep_failure.clone(),
+        }
+    }
+
+    /// Commits what was appended, leaves the mark of a clean stop and ends the threads. Later appends are refused;
+    /// reading goes on.
+    pub fn close(&self) -> Result<(), CommitError> {
+        self.shared.front().refuse(CommitError::Closed);
+        self.stop_threads();
+        self.shared.commit_round();
+        if let Some(failure) = self.shared.failure() {
+            return Err(failure.into());
+        }
+        let mark = {
+            let writer = self.shared.writer();
+            let front = self.shared.front();
+            let records = front.topics.iter().map(|topic| &topic.record);
+            ClosedMark {
+                segment: writer.number,
+                segment_bytes: writer.bytes,
+                next_seqs: records
+                    .map(|topic| (topic.number, topic.next_seq))
+                    .collect(),
+            }
+        };
+        mark.write(&*self.shared.files).map_err(|error| {
+            let cause = format!("closing failed: {error}").into();
+            CommitError::StoreFailed(StoreFailed { cause })
+        })
+    }
+
+    fn start(&self, name: &str, run: fn(&Shared)) -> io::Result<()> {
+        let shared = self.shared.clone();
+        let thread = std::thread::Builder::new()
+            .name(name.into())
+            .spawn(move || run(&shared))?;
+        self.threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(thread);
+        Ok(())
+    }
+
+    fn stop_threads(&self) {
+        self.shared.upkeep().stopping = true;
+        self.shared.upkeep_wake.notify_all();
+        self.shared.want_sync(&mut self.shared.front());
+        self.shared.sync_wake.notify_all();
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A thread that panicked has nothing left to stop.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.stop_threads();
+    }
+}
+
+impl Shared {
+    /// A commit of nothing, durable when all before it is.
+    fn barrier(&self) -> Commit {
+        let mut front = self.front();
+        if let Some(refusal) = &front.refusal {
+            return Commit::settled(Err(refusal.clone()));
+        }
+        front.pending.awaited = true;
+        self.want_sync(&mut front);
+        Commit::at_gate(
+            crate::receipt::Receipt::default(),
+            front.pending.synced.clone(),
+        )
+    }
+
+    /// Takes a batch in, and writes it at once where nobody has to wait for an fsync.
+    pub(crate) fn append(&self, batch: &Batch) -> Commit {
+        if batch.is_empty() {
+            return Commit::settled(Ok(crate::receipt::Receipt::default()));
+        }
+        let has_own_ids = batch.events().any(|event| event.id().is_some());
+        let (admitted, wants_sync) = loop {
+            // Own ids are looked up before the lock is taken. If a segment was sealed meanwhile its ids may have
+            // been missed, and the look-up is repeated.
+            let epoch = match has_own_ids {
+                true => self.front().own_ids.epoch,
+                false => 0,
+            };
+            let held = match self.look_up_own_ids(batch) {
+                Ok(held) => held,
+                Err(error) => {
+                    let cause = error.to_string().into();
+                    return Commit::settled(Err(StoreFailed { cause }.into()));
+                }
+            };
+            let now_ms = self.options.clock.now_ms();
+            let mut front = self.front();
+            if has_own_ids && front.own_ids.epoch != epoch {
+                continue;
+            }
+            match front.admit(batch, &held, now_ms) {
+                Ok(admitted) => {
+                    let wants_sync = admitted.wants_sync;
+                    if wants_sync {
+                        self.want_sync(&mut front);
+                    }
+                    break (admitted, wants_sync);
+                }
+                Err(error) => return Commit::settled(Err(error)),
+            }
+        };
+        if !wants_sync && self.options.threads {
+            self.write_if_idle();
+        }
+        Commit::at_gate(admitted.receipt, admitted.gate)
+    }
+}

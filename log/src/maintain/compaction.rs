@@ -1,0 +1,118 @@
+//! Compaction: of a keyed topic only the latest event of each key has to stay. It works on sealed segments; what is
+//! still in commit order is left alone.
+
+use crate::error::ReadError;
+use crate::names::NameRef;
+use crate::record::StoredEvent;
+use crate::segment::index::{IndexError, KEY_SPACE};
+use crate::segment::sealed::Sealed;
+use crate::shared::Shared;
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+/// A segment is rewritten when at least this share of a topic's events in it is superseded.
+const REWRITE_FROM: (u64, u64) = (1, 4);
+/// A topic is looked at again when this share of it is new.
+const LOOK_AGAIN_FROM: (u64, u64) = (1, 2);
+
+impl Shared {
+    /// Compacts every topic that asks for it and has changed enough.
+    pub(super) fn compact_topics(&self) -> io::Result<()> {
+        let _one_at_a_time = self
+            .rewriting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (topic, number, sealed_events) in self.topics_to_compact() {
+            for segment in self.segments_to_compact(&topic, number)? {
+                self.rewrite(&[segment], |name, event| {
+                    Ok(*name != *topic || self.is_wanted(name, number, event)?)
+                })?;
+            }
+            let mut view = self.view_mut();
+            if let Some(view) = view.topics.get_mut(&number) {
+                let left: u64 = view.runs.iter().map(|run| run.info().events).sum();
+                view.compacted_events = left.min(sealed_events).max(1);
+            }
+        }
+        Ok(())
+    }
+
+    fn topics_to_compact(&self) -> Vec<(Arc<str>, u32, u64)> {
+        let view = self.view();
+        let compacted = view
+            .topics
+            .values()
+            .filter(|topic| topic.options.compaction);
+        let mut due = Vec::new();
+        for topic in compacted {
+            let events: u64 = topic.runs.iter().map(|run| run.info().events).sum();
+            let new = events.saturating_sub(topic.compacted_events);
+            if events > 0 && new * LOOK_AGAIN_FROM.1 >= events * LOOK_AGAIN_FROM.0 {
+                due.push((topic.name.clone(), topic.number, events));
+            }
+        }
+        due
+    }
+
+    /// The segments in which enough of the topic is superseded.
+    fn segments_to_compact(&self, topic: &str, number: u32) -> io::Result<Vec<Arc<Sealed>>> {
+        let Ok(merge) = self.merge_keys(topic, None, usize::MAX) else {
+            return Ok(Vec::new());
+        };
+        let elsewhere = match merge.count_superseded() {
+            Ok(counts) => counts,
+            Err((_, IndexError::Io(error))) => return Err(error),
+            Err((segment, IndexError::Damaged)) => {
+                self.heal(&segment)?;
+                return Ok(Vec::new());
+            }
+        };
+        let view = self.view();
+        let Some(topic) = view.topics.get(&number) else {
+            return Ok(Vec::new());
+        };
+        let worth = topic.runs.iter().filter(|run| {
+            let info = run.info();
+            let newer = elsewhere.get(&run.segment.header.number).unwrap_or(&0);
+            let superseded = info.superseded + newer + info.tombstones;
+            superseded * REWRITE_FROM.1 >= info.events * REWRITE_FROM.0 && superseded > 0
+        });
+        Ok(worth.map(|run| run.segment.clone()).collect())
+    }
+
+    /// Whether an event has to stay: it has no key, or it is the latest of its key and no old tombstone.
+    fn is_wanted(&self, topic: &str, number: u32, event: &StoredEvent) -> Result<bool, ReadError> {
+        let Some(key) = event.key() else {
+            return Ok(true);
+        };
+        let latest = self.latest(topic, &key)?;
+        if latest.is_some_and(|latest| latest.seq() > event.seq()) {
+            return Ok(false);
+        }
+        let age_ms = self.options.clock.now_ms().saturating_sub(event.ts());
+        let may_go = event.is_tombstone() && age_ms > self.options.tombstone_ms;
+        Ok(!may_go || self.has_older(number, &key, event.seq())?)
+    }
+
+    /// Whether an earlier segment holds the key, so that its tombstone has to stay.
+    fn has_older(&self, number: u32, key: &str, seq: u64) -> Result<bool, ReadError> {
+        let name = NameRef {
+            space: KEY_SPACE,
+            topic: number,
+            name: key.as_bytes(),
+        };
+        let runs = match self.view().topics.get(&number) {
+            Some(topic) => topic.runs.clone(),
+            None => return Ok(false),
+        };
+        for run in runs.iter().filter(|run| run.info().last_seq < seq) {
+            match run.segment.index.find(&name) {
+                Ok(None) => {}
+                // A damaged index may hide the key, so the tombstone stays.
+                Ok(Some(_)) | Err(IndexError::Damaged) => return Ok(true),
+                Err(IndexError::Io(error)) => return Err(error.into()),
+            }
+        }
+        Ok(false)
+    }
+}

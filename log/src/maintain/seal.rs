@@ -1,0 +1,145 @@
+//! Sealing: a full segment gets its index, and its events are grouped by topic unless one topic has it alone.
+
+use super::rewrite::GroupedWriter;
+use crate::record::Kind;
+use crate::recovery::reindex;
+use crate::segment::sealed::Sealed;
+use crate::segment::stream::StreamEntry;
+use crate::segment::{Found, HEADER_BYTES, Layout, Scanner, SegmentHeader, data_name};
+use crate::shared::Shared;
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+/// How many events are read before they are written.
+const ENTRIES_AT_A_TIME: usize = 1024;
+
+/// What sealing needs of a full segment, copied out of the view.
+struct Full {
+    number: u64,
+    file: Arc<dyn crate::files::File>,
+    /// By topic number.
+    runs: Vec<(u32, Vec<StreamEntry>)>,
+    /// The segment behind it, which starts with the state at its end.
+    next: Arc<dyn crate::files::File>,
+}
+
+impl Shared {
+    /// Seals every segment that is full.
+    pub(super) fn seal_full_segments(&self) -> io::Result<()> {
+        let _one_at_a_time = self
+            .rewriting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        while let Some(full) = self.oldest_full() {
+            let number = full.number;
+            let sealed = match full.runs.len() {
+                0 => None,
+                1 => Some(self.seal_in_place(&full)?),
+                _ => Some(self.seal_grouped(&full)?),
+            };
+            let mut view = self.view_mut();
+            view.streams.remove(0);
+            if let Some(sealed) = &sealed {
+                view.add_sealed(sealed);
+            }
+            drop(view);
+            // Only now that readers find the ids in the sealed segment are they forgotten here.
+            self.front().own_ids.forget_segment(number);
+            if sealed.is_none() {
+                self.files.remove(&data_name(number))?;
+                self.files.sync_names()?;
+            }
+            self.upkeep_wake.notify_all();
+        }
+        Ok(())
+    }
+
+    fn oldest_full(&self) -> Option<Full> {
+        let view = self.view();
+        let [full, next, ..] = view.streams.as_slice() else {
+            return None;
+        };
+        let mut runs: Vec<(u32, Vec<StreamEntry>)> = full
+            .runs
+            .iter()
+            .filter(|(number, _)| view.topics.contains_key(number))
+            .map(|(number, run)| (*number, run.entries.clone()))
+            .collect();
+        runs.sort_unstable_by_key(|(number, _)| *number);
+        Some(Full {
+            number: full.number,
+            file: full.file.clone(),
+            runs,
+            next: next.file.clone(),
+        })
+    }
+
+    /// The data stays as it is.
+    fn seal_in_place(&self, full: &Full) -> io::Result<Arc<Sealed>> {
+        let header = header_of(full)?;
+        let checkpoint = checkpoint_of(&full.next)?;
+        reindex(
+            &*self.files,
+            &self.cache,
+            header,
+            &self.damage,
+            Some(checkpoint),
+        )
+    }
+
+    fn seal_grouped(&self, full: &Full) -> io::Result<Arc<Sealed>> {
+        let old = header_of(full)?;
+        let header = SegmentHeader {
+            layout: Layout::Grouped,
+            generation: old.generation + 1,
+            ..old
+        };
+        let mut writer = GroupedWriter::create(&*self.files, header)?;
+        let mut is_damaged = false;
+        for (_, entries) in &full.runs {
+            for some in entries.chunks(ENTRIES_AT_A_TIME) {
+                let events = self.read_entries(full.number, &full.file, some)?;
+                is_damaged |= events.len() < some.len();
+                for event in &events {
+                    writer.add(event)?;
+                }
+            }
+        }
+        if is_damaged {
+            self.quarantine(full.number, &*full.file)?;
+        }
+        let checkpoint = checkpoint_of(&full.next)?;
+        writer.finish(&*self.files, &self.cache, checkpoint)
+    }
+}
+
+fn header_of(full: &Full) -> io::Result<SegmentHeader> {
+    let mut bytes = [0; HEADER_BYTES as usize];
+    full.file.read_at(&mut bytes, 0)?;
+    SegmentHeader::decode(&bytes).map_err(|_| {
+        let name = data_name(full.number);
+        io::Error::other(format!(
+            "the header of {name} is damaged; open the log anew"
+        ))
+    })
+}
+
+/// The records of the checkpoint that a segment starts with.
+fn checkpoint_of(file: &Arc<dyn crate::files::File>) -> io::Result<Vec<u8>> {
+    let mut scanner = Scanner::whole(file.clone(), file.bytes()?);
+    let mut checkpoint = Vec::new();
+    while let Some(Found::Record {
+        frame,
+        block,
+        in_block,
+        ..
+    }) = scanner.next()?
+    {
+        checkpoint.extend_from_slice(&block[in_block..in_block + frame.bytes]);
+        if frame.kind == Kind::CheckpointEnd {
+            return Ok(checkpoint);
+        }
+    }
+    // Damaged: opening the log will say so. A copy of a part would be worse than none.
+    Ok(Vec::new())
+}

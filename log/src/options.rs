@@ -1,0 +1,64 @@
+//! How a log is opened: its limits, each with a name, and what is passed in.
+
+use crate::clock::{Clock, SystemClock};
+use std::sync::Arc;
+
+/// Is told what readers can see now. Called by the thread that made it so, in order per topic; must not block.
+pub trait Listener: Send + Sync + 'static {
+    /// A topic's tail has moved, or is 0 again because the topic was deleted.
+    fn tail_moved(&self, topic: &str, tail_seq: u64);
+    /// Topics were made, changed or deleted.
+    fn topics_changed(&self);
+}
+
+/// Limits of a log and what it gets from outside.
+#[derive(Clone)]
+pub struct LogOptions {
+    /// A segment is sealed when it has grown to this.
+    pub segment_bytes: u64,
+    /// The newest records are kept in memory up to this, so that tail readers do no I/O.
+    pub recent_bytes: usize,
+    /// Parts of sealed segments' indexes are kept in memory up to this.
+    pub index_cache_bytes: usize,
+    /// Appends fail while more than this waits to be written.
+    pub max_pending_bytes: usize,
+    /// All keyed records together may take this much.
+    pub max_keyed_bytes: usize,
+    /// Writing waits while this many full segments wait to be sealed: each costs memory for its index.
+    pub max_unsealed_segments: usize,
+    /// What was written with `os` durability is synced at least this often.
+    pub os_sync_interval_ms: u64,
+    /// How often retention and compaction look for work.
+    pub maintain_interval_ms: u64,
+    /// A tombstone is kept at least this long, so that followers see it.
+    pub tombstone_ms: u64,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Sets a new log apart from all others; take it from the system's randomness.
+    pub entropy: u64,
+    /// Is told what readers can see.
+    pub listener: Option<Arc<dyn Listener>>,
+    /// Whether the log runs its own threads. Without them nothing is written or sealed until [`crate::Log::commit_now`]
+    /// and [`crate::Log::maintain`] are called, which makes every step of a test repeatable.
+    pub threads: bool,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 64 << 20,
+            recent_bytes: 8 << 20,
+            index_cache_bytes: 16 << 20,
+            max_pending_bytes: 64 << 20,
+            max_keyed_bytes: 64 << 20,
+            max_unsealed_segments: 3,
+            os_sync_interval_ms: 1000,
+            maintain_interval_ms: 1000,
+            tombstone_ms: 24 * 60 * 60 * 1000,
+            clock: Arc::new(SystemClock),
+            entropy: 0,
+            listener: None,
+            threads: true,
+        }
+    }
+}

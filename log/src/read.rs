@@ -1,0 +1,348 @@
+//! Reading a topic. A reader takes the view's lock only to see where to read; the reading itself needs no lock,
+//! because whatever it found stays readable, even if it is rewritten or removed meanwhile.
+
+mod by_time;
+mod find;
+mod keys;
+
+use crate::damage::Damage;
+use crate::error::{ReadError, UnknownTopic};
+use crate::files::File;
+use crate::receipt::{Page, ReadLimit};
+use crate::record::StoredEvent;
+use crate::recovery::reindex;
+use crate::segment::index::IndexError;
+use crate::segment::sealed::{RunItem, Sealed};
+use crate::segment::stream::StreamEntry;
+use crate::shared::Shared;
+use crate::view::{SealedRun, TopicView, View};
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+
+/// Events of a segment in commit order that lie within this many bytes are read in one go.
+const STREAM_BLOCK_BYTES: u64 = 64 << 10;
+/// How many events' places are copied out of the view at a time.
+const STREAM_STEP_EVENTS: usize = 1024;
+
+/// What a page is filled with, and when it is full.
+struct Filling {
+    events: Vec<StoredEvent>,
+    bytes: usize,
+    limit: ReadLimit,
+}
+
+/// The next stretch of a topic.
+enum Step {
+    /// Nothing more to see.
+    End,
+    /// These came from memory.
+    Recent(Vec<StoredEvent>),
+    /// Read these from a sealed segment.
+    Sealed(SealedRun),
+    /// Read these from a segment in commit order.
+    Stream(StreamPlaces),
+}
+
+/// Events of a segment that is not sealed, to be read from its file.
+struct StreamPlaces {
+    segment: u64,
+    file: Arc<dyn File>,
+    entries: Vec<StreamEntry>,
+}
+
+impl Shared {
+    /// Reads a topic from a position on.
+    pub(crate) fn read(
+        &self,
+        topic: &str,
+        from_seq: u64,
+        limit: ReadLimit,
+    ) -> Result<Page, ReadError> {
+        let page = self.read_steps(topic, from_seq, limit, true)?;
+        page.ok_or_else(|| unknown(topic))
+    }
+
+    /// The same as far as it can be done from memory; `None` where nothing can.
+    pub(crate) fn read_recent(
+        &self,
+        topic: &str,
+        from_seq: u64,
+        limit: ReadLimit,
+    ) -> Result<Option<Page>, ReadError> {
+        self.read_steps(topic, from_seq, limit, false)
+    }
+
+    fn read_steps(
+        &self,
+        name: &str,
+        from_seq: u64,
+        limit: ReadLimit,
+        may_do_io: bool,
+    ) -> Result<Option<Page>, ReadError> {
+        let mut filling = Filling {
+            events: Vec::new(),
+            bytes: 0,
+            limit,
+        };
+        let mut next_seq = from_seq;
+        let (first_seq, tail_seq) = loop {
+            let (step, first_seq, tail_seq) = {
+                let view = self.view();
+                let topic = view.topic(name).ok_or_else(|| unknown(name))?;
+                next_seq = next_seq.max(topic.first_seq);
+                let step = next_step(&view, topic, next_seq, &filling);
+                (step, topic.first_seq, topic.tail_seq())
+            };
+            match step {
+                Step::End => {
+                    next_seq = next_seq.max(tail_seq + 1);
+                    break (first_seq, tail_seq);
+                }
+                Step::Recent(events) => {
+                    for event in events {
+                        next_seq = event.seq() + 1;
+                        filling.push(event);
+                    }
+                }
+                Step::Sealed(_) | Step::Stream(_) if !may_do_io => match filling.events.len() {
+                    0 => return Ok(None),
+                    _ => break (first_seq, tail_seq),
+                },
+                Step::Sealed(run) => next_seq = self.read_sealed(&run, next_seq, &mut filling)?,
+                Step::Stream(places) => {
+                    for event in self.read_places(&places)? {
+                        next_seq = event.seq() + 1;
+                        filling.push(event);
+                    }
+                    let last = places.entries.last().map_or(0, |entry| entry.seq);
+                    next_seq = next_seq.max(last + 1);
+                }
+            }
+            if filling.is_full() {
+                break (first_seq, tail_seq);
+            }
+        };
+        Ok(Some(Page {
+            events: filling.events,
+            next_seq,
+            first_seq,
+            tail_seq,
+        }))
+    }
+
+    /// Reads a sealed run until the page is full or the run ends; returns where to go on.
+    fn read_sealed(
+        &self,
+        run: &SealedRun,
+        from_seq: u64,
+        filling: &mut Filling,
+    ) -> Result<u64, ReadError> {
+        let segment = &run.segment;
+        let Some(offset) = self.healed(segment, segment.offset_for_seq(run.slot, from_seq))? else {
+            return Ok(from_seq);
+        };
+        let mut next_seq = from_seq;
+        let mut reader = segment.reader(run.slot, offset);
+        while let Some(item) = reader.next()? {
+            match item {
+                RunItem::Damage(range) => self.note_damage(segment, range),
+                RunItem::Event { event, .. } if event.seq() >= from_seq => {
+                    next_seq = event.seq() + 1;
+                    filling.push(event);
+                    if filling.is_full() {
+                        return Ok(next_seq);
+                    }
+                }
+                RunItem::Event { .. } => {}
+            }
+        }
+        Ok(next_seq.max(run.info().last_seq + 1))
+    }
+
+    /// Reads events of a segment in commit order, in the order given; neighbours are read together.
+    pub(crate) fn read_entries(
+        &self,
+        segment: u64,
+        file: &Arc<dyn File>,
+        entries: &[StreamEntry],
+    ) -> io::Result<Vec<StoredEvent>> {
+        let mut events = Vec::with_capacity(entries.len());
+        let mut rest = entries;
+        while let Some(first) = rest.first() {
+            let start = u64::from(first.offset);
+            let end_of = |entry: &StreamEntry| u64::from(entry.offset) + u64::from(entry.bytes);
+            let near = 1 + rest
+                .windows(2)
+                .take_while(|pair| {
+                    let ascends = pair[1].offset > pair[0].offset;
+                    ascends && end_of(&pair[1]) - start <= STREAM_BLOCK_BYTES
+                })
+                .count();
+            let (together, behind) = rest.split_at(near);
+            rest = behind;
+            let end = together.last().map_or(start, end_of);
+            let mut block = vec![0; (end - start) as usize];
+            let read = file.read_at(&mut block, start)?;
+            block.truncate(read);
+            let block = Arc::new(block);
+            for entry in together {
+                let at = (u64::from(entry.offset) - start) as usize;
+                match StoredEvent::read(block.clone(), at) {
+                    Ok(event) => events.push(event),
+                    Err(_) => {
+                        let bad = block.get(at..at + entry.bytes as usize).unwrap_or_default();
+                        let damage = Damage::describe(segment, u64::from(entry.offset), bad);
+                        self.damage.add(&*self.files, &damage);
+                    }
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    fn read_places(&self, places: &StreamPlaces) -> io::Result<Vec<StoredEvent>> {
+        self.read_entries(places.segment, &places.file, &places.entries)
+    }
+
+    /// Writes down damage that was met while reading.
+    pub(crate) fn note_damage(&self, segment: &Sealed, range: Range<u64>) {
+        if let Ok(damage) = Damage::read(segment.header.number, &*segment.file, range) {
+            self.damage.add(&*self.files, &damage);
+        }
+    }
+
+    /// What an index said; if it turns out damaged it is made again and `None` says to look at the view anew.
+    fn healed<T>(
+        &self,
+        segment: &Arc<Sealed>,
+        outcome: Result<T, IndexError>,
+    ) -> Result<Option<T>, ReadError> {
+        match outcome {
+            Ok(value) => Ok(Some(value)),
+            Err(IndexError::Io(error)) => Err(error.into()),
+            Err(IndexError::Damaged) => {
+                self.heal(segment)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Makes the index of a sealed segment again, unless someone has replaced the segment meanwhile.
+    pub(crate) fn heal(&self, segment: &Arc<Sealed>) -> io::Result<()> {
+        let _one_at_a_time = self.healing.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = segment.header.number;
+        let is_current = |view: &View| {
+            let current = view.sealed.get(&number);
+            current.is_some_and(|current| Arc::ptr_eq(current, segment))
+        };
+        if !is_current(&self.view()) {
+            return Ok(());
+        }
+        let healed = reindex(
+            &*self.files,
+            &self.cache,
+            segment.header,
+            &self.damage,
+            None,
+        )?;
+        let mut view = self.view_mut();
+        if is_current(&view) {
+            view.remove_sealed(number);
+            view.add_sealed(&healed);
+        }
+        Ok(())
+    }
+}
+
+/// Where the next events of a topic are.
+fn next_step(view: &View, topic: &TopicView, next_seq: u64, filling: &Filling) -> Step {
+    if next_seq > topic.tail_seq() {
+        return Step::End;
+    }
+    let behind = topic
+        .runs
+        .partition_point(|run| run.info().last_seq < next_seq);
+    if let Some(run) = topic.runs.get(behind) {
+        return Step::Sealed(run.clone());
+    }
+    for stream in &view.streams {
+        let Some(run) = stream.runs.get(&topic.number) else {
+            continue;
+        };
+        let entries = run.entries_from(next_seq);
+        if entries.is_empty() {
+            continue;
+        }
+        let mut room = filling.room();
+        let mut events = Vec::new();
+        for entry in entries {
+            if !room.take(entry.bytes as usize) {
+                break;
+            }
+            let (offset, bytes) = (u64::from(entry.offset), entry.bytes as usize);
+            match view.recent.event(stream.number, offset, bytes) {
+                Some(Ok(event)) => events.push(event),
+                _ => break,
+            }
+        }
+        if !events.is_empty() {
+            return Step::Recent(events);
+        }
+        let mut room = filling.room();
+        let wanted = entries
+            .iter()
+            .take(STREAM_STEP_EVENTS)
+            .take_while(|entry| room.take(entry.bytes as usize))
+            .copied();
+        return Step::Stream(StreamPlaces {
+            segment: stream.number,
+            file: stream.file.clone(),
+            entries: wanted.collect(),
+        });
+    }
+    Step::End
+}
+
+/// How much more a page takes. The last event may go over the limit, so the first one always fits.
+struct Room {
+    events: usize,
+    bytes: usize,
+    is_first: bool,
+}
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> bool {
+        let fits = self.is_first || (self.events > 0 && self.bytes > 0);
+        self.is_first = false;
+        self.events = self.events.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        fits
+    }
+}
+
+impl Filling {
+    fn push(&mut self, event: StoredEvent) {
+        self.bytes += event.stored_bytes();
+        self.events.push(event);
+    }
+
+    fn is_full(&self) -> bool {
+        self.events.len() >= self.limit.events || self.bytes >= self.limit.bytes
+    }
+
+    fn room(&self) -> Room {
+        Room {
+            events: self.limit.events.saturating_sub(self.events.len()),
+            bytes: self.limit.bytes.saturating_sub(self.bytes),
+            is_first: self.events.is_empty(),
+        }
+    }
+}
+
+fn unknown(topic: &str) -> ReadError {
+    UnknownTopic {
+        topic: topic.into(),
+    }
+    .into()
+}

@@ -1,0 +1,273 @@
+//! Reading by time: all runs that touch the range are merged in (ts, seq) order. Runs are opened only when the merge
+//! reaches their time, so in the usual case, where time and position agree, one is open at a time.
+
+use super::{Filling, StreamPlaces, unknown};
+use crate::error::ReadError;
+use crate::receipt::{ReadLimit, TimePage, TimeRange};
+use crate::record::StoredEvent;
+use crate::segment::index::{Point, Points, Section};
+use crate::segment::sealed::{RunItem, RunReader};
+use crate::segment::stream::StreamEntry;
+use crate::shared::Shared;
+use crate::view::SealedRun;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// How many events of a segment in commit order are read in one go.
+const STREAM_READ_EVENTS: usize = 256;
+
+/// A run that may have events in the range.
+struct Waiting {
+    min_ts: u64,
+    run: WaitingRun,
+}
+
+enum WaitingRun {
+    Sealed(SealedRun),
+    /// What a segment in commit order has in the range, already in order.
+    Stream(StreamPlaces),
+}
+
+/// An open run.
+enum Source {
+    /// Its order is that of its positions.
+    Ordered { run: SealedRun, reader: RunReader },
+    /// Its events are read one by one, as its index lists them by time.
+    Listed {
+        run: SealedRun,
+        points: std::vec::IntoIter<Point>,
+    },
+    /// Events of a segment in commit order, read some at a time.
+    Stream {
+        places: StreamPlaces,
+        read: std::vec::IntoIter<StoredEvent>,
+    },
+}
+
+/// (ts, seq) bounds: behind the first, up to the second, and no position before `first_seq`.
+#[derive(Clone, Copy)]
+struct Bounds {
+    behind: (u64, u64),
+    to_ts: u64,
+    first_seq: u64,
+}
+
+impl Shared {
+    /// Reads a topic by time.
+    pub(crate) fn read_by_time(
+        &self,
+        topic: &str,
+        range: TimeRange,
+        limit: ReadLimit,
+    ) -> Result<TimePage, ReadError> {
+        let (mut waiting, bounds) = self.runs_in(topic, range, limit)?;
+        waiting.sort_by_key(|waiting| Reverse(waiting.min_ts));
+        let mut sources: Vec<Source> = Vec::new();
+        let mut next: BinaryHeap<Reverse<(u64, u64, usize)>> = BinaryHeap::new();
+        let mut heads: Vec<Option<StoredEvent>> = Vec::new();
+        let mut filling = Filling {
+            events: Vec::new(),
+            bytes: 0,
+            limit,
+        };
+        while !filling.is_full() {
+            let reached = next.peek().map(|Reverse((ts, _, _))| *ts);
+            if waiting
+                .last()
+                .is_some_and(|run| reached.is_none_or(|ts| run.min_ts <= ts))
+            {
+                let Some(run) = waiting.pop() else { break };
+                sources.push(self.open_run(run.run, bounds, limit)?);
+                heads.push(None);
+                let at = sources.len() - 1;
+                self.advance(&mut sources[at], bounds, at, &mut heads, &mut next)?;
+                continue;
+            }
+            let Some(Reverse((_, _, at))) = next.pop() else {
+                break;
+            };
+            filling.events.extend(
+                heads[at]
+                    .take()
+                    .inspect(|event| filling.bytes += event.stored_bytes()),
+            );
+            self.advance(&mut sources[at], bounds, at, &mut heads, &mut next)?;
+        }
+        let more = filling.is_full() && !(next.is_empty() && waiting.is_empty());
+        let last = filling.events.last();
+        Ok(TimePage {
+            next: last.filter(|_| more).map(|event| (event.ts(), event.seq())),
+            events: filling.events,
+        })
+    }
+
+    /// The runs of a topic that touch the range.
+    fn runs_in(
+        &self,
+        name: &str,
+        range: TimeRange,
+        limit: ReadLimit,
+    ) -> Result<(Vec<Waiting>, Bounds), ReadError> {
+        let view = self.view();
+        let topic = view.topic(name).ok_or_else(|| unknown(name))?;
+        let start = (range.from_ts, 0);
+        let bounds = Bounds {
+            behind: range.after.map_or(start, |after| after.max(start)),
+            to_ts: range.to_ts,
+            first_seq: topic.first_seq,
+        };
+        let mut waiting = Vec::new();
+        for run in &topic.runs {
+            let info = run.info();
+            let touches = info.max_ts >= bounds.behind.0
+                && info.min_ts <= bounds.to_ts
+                && info.last_seq >= bounds.first_seq;
+            if touches {
+                waiting.push(Waiting {
+                    min_ts: info.min_ts,
+                    run: WaitingRun::Sealed(run.clone()),
+                });
+            }
+        }
+        for stream in &view.streams {
+            let Some(run) = stream.runs.get(&topic.number) else {
+                continue;
+            };
+            let inside = |entry: &&StreamEntry| bounds.hold(entry.ts, entry.seq);
+            let mut entries: Vec<StreamEntry> =
+                run.entries.iter().filter(inside).copied().collect();
+            entries.sort_unstable_by_key(|entry| (entry.ts, entry.seq));
+            // One more than fits, so that it is seen whether the range is exhausted.
+            entries.truncate(limit.events.saturating_add(1));
+            if let Some(first) = entries.first() {
+                waiting.push(Waiting {
+                    min_ts: first.ts,
+                    run: WaitingRun::Stream(StreamPlaces {
+                        segment: stream.number,
+                        file: stream.file.clone(),
+                        entries,
+                    }),
+                });
+            }
+        }
+        Ok((waiting, bounds))
+    }
+
+    fn open_run(
+        &self,
+        run: WaitingRun,
+        bounds: Bounds,
+        limit: ReadLimit,
+    ) -> Result<Source, ReadError> {
+        let run = match run {
+            WaitingRun::Stream(places) => {
+                let read = Vec::new().into_iter();
+                return Ok(Source::Stream { places, read });
+            }
+            WaitingRun::Sealed(run) => run,
+        };
+        let mut run = run;
+        loop {
+            let segment = run.segment.clone();
+            let opened = match run.info().ordered {
+                true => segment
+                    .offset_behind(run.slot, bounds.behind)
+                    .map(|offset| Source::Ordered {
+                        reader: segment.reader(run.slot, offset),
+                        run: run.clone(),
+                    }),
+                false => segment.index.section(Section::Order).map(|order| {
+                    let order = Points::of(&order, &run.info().order);
+                    let start =
+                        order.partition_point(|point| (point.ts, point.seq) <= bounds.behind);
+                    let points = (start..order.len()).map_while(|at| order.get(at));
+                    let points: Vec<Point> = points
+                        .take_while(|point| point.ts <= bounds.to_ts)
+                        .filter(|point| point.seq >= bounds.first_seq)
+                        .take(limit.events.saturating_add(1))
+                        .collect();
+                    Source::Listed {
+                        run: run.clone(),
+                        points: points.into_iter(),
+                    }
+                }),
+            };
+            if let Some(source) = self.healed(&segment, opened)? {
+                return Ok(source);
+            }
+            // The index was made again; the same run is in the view with its new index.
+            let topic = run.info().topic;
+            let view = self.view();
+            let healed = view.sealed.get(&segment.header.number);
+            let slot = healed.and_then(|healed| healed.slot_of(topic));
+            run = match (healed, slot) {
+                (Some(healed), Some(slot)) => SealedRun {
+                    segment: healed.clone(),
+                    slot,
+                },
+                _ => {
+                    let points = Vec::new().into_iter();
+                    return Ok(Source::Listed { run, points });
+                }
+            };
+        }
+    }
+
+    /// Puts the next event of a source, if it has one in the range, among those to be merged.
+    fn advance(
+        &self,
+        source: &mut Source,
+        bounds: Bounds,
+        at: usize,
+        heads: &mut [Option<StoredEvent>],
+        next: &mut BinaryHeap<Reverse<(u64, u64, usize)>>,
+    ) -> Result<(), ReadError> {
+        let event = match source {
+            Source::Ordered { run, reader } => loop {
+                match reader.next()? {
+                    Some(RunItem::Damage(range)) => self.note_damage(&run.segment, range),
+                    Some(RunItem::Event { event, .. }) if event.ts() > bounds.to_ts => break None,
+                    Some(RunItem::Event { event, .. }) if bounds.hold(event.ts(), event.seq()) => {
+                        break Some(event);
+                    }
+                    Some(RunItem::Event { .. }) => {}
+                    None => break None,
+                }
+            },
+            Source::Listed { run, points } => loop {
+                let Some(point) = points.next() else {
+                    break None;
+                };
+                let event = run.segment.event_at(run.slot, point.offset)?;
+                if event.is_some() {
+                    break event;
+                }
+            },
+            Source::Stream { places, read } => loop {
+                let event = read.next();
+                if event.is_some() || places.entries.is_empty() {
+                    break event;
+                }
+                let now = places.entries.len().min(STREAM_READ_EVENTS);
+                let entries = places.entries.drain(..now).collect();
+                let some = StreamPlaces {
+                    segment: places.segment,
+                    file: places.file.clone(),
+                    entries,
+                };
+                *read = self.read_places(&some)?.into_iter();
+            },
+        };
+        if let Some(event) = &event {
+            next.push(Reverse((event.ts(), event.seq(), at)));
+        }
+        heads[at] = event;
+        Ok(())
+    }
+}
+
+impl Bounds {
+    fn hold(&self, ts: u64, seq: u64) -> bool {
+        (ts, seq) > self.behind && ts <= self.to_ts && seq >= self.first_seq
+    }
+}

@@ -1,0 +1,236 @@
+//! Finding positions: by id, by time, and the latest event of a key.
+
+use super::{StreamPlaces, unknown};
+use crate::batch::Batch;
+use crate::error::ReadError;
+use crate::event_id::{Id, MadeId};
+use crate::front::Held;
+use crate::names::NameRef;
+use crate::receipt::{Placed, ReadLimit};
+use crate::record::StoredEvent;
+use crate::segment::index::{KEY_SPACE, OWN_ID_SPACE};
+use crate::segment::sealed::RunItem;
+use crate::shared::Shared;
+use crate::view::SealedRun;
+use std::sync::Arc;
+
+const ONE_EVENT: ReadLimit = ReadLimit {
+    events: 1,
+    bytes: 0,
+};
+
+/// What finding needs to know of a topic, so that no lock is held meanwhile.
+struct TopicPlace {
+    number: u32,
+    tag: u32,
+    first_seq: u64,
+    tail_seq: u64,
+    runs: Vec<SealedRun>,
+}
+
+impl Shared {
+    /// The position of an id that readers can see.
+    pub(crate) fn find_id(&self, topic: &str, id: &str) -> Result<Option<u64>, ReadError> {
+        let place = self.place(topic)?;
+        let Some(id) = Id::own(id) else {
+            return Ok(None);
+        };
+        let visible = place.first_seq..place.tail_seq + 1;
+        let made = MadeId::parse(id.as_str()).filter(|made| made.tag == place.tag);
+        if let Some(made) = made.filter(|made| visible.contains(&made.seq))
+            && let Some(event) = self.event(topic, made.seq)?
+            && event.id() == id.as_str()
+        {
+            return Ok(Some(made.seq));
+        }
+        let waiting = self.front().own_ids.seq_of(place.number, &id);
+        let found = match waiting {
+            Some(seq) => Some(seq),
+            None => self.sealed_own_id(&place, &id)?.map(|event| event.seq()),
+        };
+        Ok(found.filter(|seq| visible.contains(seq)))
+    }
+
+    /// The first position whose event has this ts or a later one.
+    pub(crate) fn find_ts(&self, topic: &str, ts: u64) -> Result<Option<u64>, ReadError> {
+        let place = self.place(topic)?;
+        for run in &place.runs {
+            let info = run.info();
+            if info.max_ts < ts || info.last_seq < place.first_seq {
+                continue;
+            }
+            let segment = &run.segment;
+            let Some(offset) = self.healed(segment, segment.offset_for_ts(run.slot, ts))? else {
+                return self.find_ts(topic, ts);
+            };
+            let mut reader = segment.reader(run.slot, offset);
+            while let Some(item) = reader.next()? {
+                match item {
+                    RunItem::Event { event, .. }
+                        if event.ts() >= ts && event.seq() >= place.first_seq =>
+                    {
+                        return Ok(Some(event.seq()));
+                    }
+                    RunItem::Event { .. } => {}
+                    RunItem::Damage(range) => self.note_damage(segment, range),
+                }
+            }
+        }
+        let view = self.view();
+        let found = view.streams.iter().find_map(|stream| {
+            let run = stream.runs.get(&place.number)?;
+            run.first_at_ts(ts, place.first_seq)
+        });
+        Ok(found)
+    }
+
+    /// The latest event of a key.
+    pub(crate) fn latest(&self, topic: &str, key: &str) -> Result<Option<StoredEvent>, ReadError> {
+        let place = self.place(topic)?;
+        let waiting = {
+            let view = self.view();
+            let mut newest_first = view.streams.iter().rev();
+            newest_first.find_map(|stream| {
+                let run = stream.runs.get(&place.number)?;
+                let seq = *run.keys.get(key)?;
+                let entries = vec![*run.entries_from(seq).first()?];
+                Some(StreamPlaces {
+                    segment: stream.number,
+                    file: stream.file.clone(),
+                    entries,
+                })
+            })
+        };
+        let kept = |event: &StoredEvent| event.seq() >= place.first_seq;
+        if let Some(places) = waiting {
+            return Ok(self.read_places(&places)?.pop().filter(kept));
+        }
+        let name = NameRef {
+            space: KEY_SPACE,
+            topic: place.number,
+            name: key.as_bytes(),
+        };
+        Ok(self.sealed_name(&place, &name)?.filter(kept))
+    }
+
+    /// Which of a batch's own ids readers can see already, or were made for events on their way. Empty if no event
+    /// has an own id.
+    pub(crate) fn look_up_own_ids(&self, batch: &Batch) -> Result<Vec<Option<Held>>, ReadError> {
+        if batch.events().all(|event| event.id().is_none()) {
+            return Ok(Vec::new());
+        }
+        let mut held = Vec::with_capacity(batch.events().len());
+        let mut last: Option<(&Arc<str>, Option<TopicPlace>)> = None;
+        for event in batch.events() {
+            let Some(id) = event.id() else {
+                held.push(None);
+                continue;
+            };
+            let known = matches!(&last, Some((topic, _)) if Arc::ptr_eq(topic, event.topic()));
+            if !known {
+                last = Some((event.topic(), self.place(event.topic()).ok()));
+            }
+            let place = last.as_ref().and_then(|(_, place)| place.as_ref());
+            held.push(match place {
+                Some(place) => self.look_up_own_id(event.topic(), place, &id, event.payload())?,
+                None => None,
+            });
+        }
+        Ok(held)
+    }
+
+    fn look_up_own_id(
+        &self,
+        topic: &str,
+        place: &TopicPlace,
+        id: &Id,
+        payload: &[u8],
+    ) -> Result<Option<Held>, ReadError> {
+        let made = MadeId::parse(id.as_str()).filter(|made| made.tag == place.tag);
+        if let Some(made) = made.filter(|made| made.seq > place.tail_seq) {
+            let placed = Placed {
+                id: *id,
+                seq: made.seq,
+                ts: made.ms,
+            };
+            return Ok(Some(Held {
+                placed,
+                same_payload: false,
+                is_ahead: true,
+            }));
+        }
+        let made = match made {
+            Some(made) => self.event(topic, made.seq)?,
+            None => None,
+        };
+        let event = match made.filter(|event| event.id() == id.as_str()) {
+            Some(event) => Some(event),
+            None => self.sealed_own_id(place, id)?,
+        };
+        Ok(event.map(|event| Held {
+            placed: Placed {
+                id: *id,
+                seq: event.seq(),
+                ts: event.ts(),
+            },
+            same_payload: event.payload().as_bytes() == payload,
+            is_ahead: false,
+        }))
+    }
+
+    /// The event at exactly this position.
+    fn event(&self, topic: &str, seq: u64) -> Result<Option<StoredEvent>, ReadError> {
+        let page = self.read(topic, seq, ONE_EVENT)?;
+        let found = page.events.into_iter().next();
+        Ok(found.filter(|event| event.seq() == seq))
+    }
+
+    fn sealed_own_id(&self, place: &TopicPlace, id: &Id) -> Result<Option<StoredEvent>, ReadError> {
+        let name = NameRef {
+            space: OWN_ID_SPACE,
+            topic: place.number,
+            name: id.as_str().as_bytes(),
+        };
+        self.sealed_name(place, &name)
+    }
+
+    /// Looks a name up in a topic's sealed runs, newest first.
+    fn sealed_name(
+        &self,
+        place: &TopicPlace,
+        name: &NameRef<'_>,
+    ) -> Result<Option<StoredEvent>, ReadError> {
+        let kept = |run: &&SealedRun| run.info().last_seq >= place.first_seq;
+        for run in place.runs.iter().rev().filter(kept) {
+            let mut segment = run.segment.clone();
+            let found = loop {
+                match self.healed(&segment, segment.index.find(name))? {
+                    Some(found) => break found,
+                    None => match self.view().sealed.get(&segment.header.number) {
+                        Some(healed) => segment = healed.clone(),
+                        None => break None,
+                    },
+                }
+            };
+            let slot = segment.slot_of(place.number);
+            if let (Some(entry), Some(slot)) = (found, slot)
+                && let Some(event) = segment.event_at(slot, entry.offset)?
+            {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    fn place(&self, name: &str) -> Result<TopicPlace, ReadError> {
+        let view = self.view();
+        let topic = view.topic(name).ok_or_else(|| unknown(name))?;
+        Ok(TopicPlace {
+            number: topic.number,
+            tag: topic.tag,
+            first_seq: topic.first_seq,
+            tail_seq: topic.tail_seq(),
+            runs: topic.runs.clone(),
+        })
+    }
+}

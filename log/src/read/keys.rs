@@ -1,0 +1,261 @@
+//! The latest event of every key, in the order of keys: all runs' keys are merged, and of equal ones the newest wins.
+
+use super::{Filling, StreamPlaces, unknown};
+use crate::error::ReadError;
+use crate::names::{self, NameRef};
+use crate::receipt::ReadLimit;
+use crate::record::StoredEvent;
+use crate::segment::index::{IndexError, KEY_SPACE, Section};
+use crate::segment::sealed::Sealed;
+use crate::segment::stream::StreamEntry;
+use crate::shared::Shared;
+use crate::view::SealedRun;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The keys of one run behind a given one, in order.
+struct KeySource {
+    run: KeyRun,
+    /// Keys that were read and not used yet.
+    ready: VecDeque<(Box<[u8]>, Latest)>,
+    /// Blocks of names still to be read, last first.
+    blocks: Vec<Range<u32>>,
+    after: Option<Box<[u8]>>,
+}
+
+enum KeyRun {
+    Sealed(SealedRun),
+    Stream {
+        segment: u64,
+        file: Arc<dyn crate::files::File>,
+    },
+}
+
+/// Where the latest event of a key in a run is.
+#[derive(Clone, Copy)]
+struct Latest {
+    seq: u64,
+    offset: u32,
+    /// Known for segments in commit order only.
+    bytes: u32,
+}
+
+/// All runs' keys, merged.
+pub(crate) struct KeyMerge {
+    sources: Vec<KeySource>,
+    topic: u32,
+    first_seq: u64,
+}
+
+/// One key in all runs that have it: each run's place among the sources, and its latest event there.
+type Holders = Vec<(usize, Latest)>;
+
+impl KeyMerge {
+    /// The next key with everyone who has it. An index that turns out damaged is named by its segment.
+    fn next(&mut self) -> Result<Option<Holders>, (Arc<Sealed>, IndexError)> {
+        for source in &mut self.sources {
+            if let Err(error) = source.fill(self.topic)
+                && let KeyRun::Sealed(run) = &source.run
+            {
+                return Err((run.segment.clone(), error));
+            }
+        }
+        let heads = self
+            .sources
+            .iter()
+            .filter_map(|source| source.ready.front());
+        let Some(key) = heads.map(|(key, _)| key).min().cloned() else {
+            return Ok(None);
+        };
+        let mut holders = Holders::new();
+        for (at, source) in self.sources.iter_mut().enumerate() {
+            if source.ready.front().is_some_and(|(head, _)| *head == key)
+                && let Some((_, latest)) = source.ready.pop_front()
+            {
+                holders.push((at, latest));
+            }
+        }
+        Ok(Some(holders))
+    }
+
+    /// How many keys of each sealed segment have a newer event elsewhere, by the segment's number.
+    pub(crate) fn count_superseded(
+        mut self,
+    ) -> Result<HashMap<u64, u64>, (Arc<Sealed>, IndexError)> {
+        let mut counts = HashMap::new();
+        while let Some(holders) = self.next()? {
+            let newest = holders.iter().map(|(_, latest)| latest.seq).max();
+            for (at, latest) in holders {
+                if let (KeyRun::Sealed(run), true) =
+                    (&self.sources[at].run, Some(latest.seq) < newest)
+                {
+                    *counts.entry(run.segment.header.number).or_default() += 1;
+                }
+            }
+        }
+        Ok(counts)
+    }
+}
+
+impl Shared {
+    /// The latest events of all keys behind `after`.
+    pub(crate) fn latest_keys(
+        &self,
+        topic: &str,
+        after: Option<&str>,
+        limit: ReadLimit,
+    ) -> Result<Vec<StoredEvent>, ReadError> {
+        let mut filling = Filling {
+            events: Vec::new(),
+            bytes: 0,
+            limit,
+        };
+        let mut merge = self.merge_keys(topic, after, limit.events)?;
+        while !filling.is_full() {
+            let holders = match merge.next() {
+                Ok(Some(holders)) => holders,
+                Ok(None) => break,
+                Err((segment, error)) => {
+                    // The index is made again if it can be, and the merge starts over with the new one.
+                    self.healed::<()>(&segment, Err(error))?;
+                    return self.latest_keys(topic, after, limit);
+                }
+            };
+            let newest = holders.into_iter().max_by_key(|(_, latest)| latest.seq);
+            if let Some((at, latest)) = newest.filter(|(_, latest)| latest.seq >= merge.first_seq)
+                && let Some(event) = self.key_event(&merge.sources[at].run, latest)?
+            {
+                filling.push(event);
+            }
+        }
+        Ok(filling.events)
+    }
+
+    fn key_event(&self, run: &KeyRun, latest: Latest) -> Result<Option<StoredEvent>, ReadError> {
+        match run {
+            KeyRun::Sealed(run) => Ok(run.segment.event_at(run.slot, latest.offset)?),
+            KeyRun::Stream { segment, file } => {
+                let entry = StreamEntry {
+                    seq: latest.seq,
+                    ts: 0,
+                    offset: latest.offset,
+                    bytes: latest.bytes,
+                };
+                let places = StreamPlaces {
+                    segment: *segment,
+                    file: file.clone(),
+                    entries: vec![entry],
+                };
+                Ok(self.read_places(&places)?.pop())
+            }
+        }
+    }
+
+    /// A merge of all keys of a topic behind `after`, of which at most `most` will be asked for.
+    pub(crate) fn merge_keys(
+        &self,
+        name: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<KeyMerge, ReadError> {
+        let view = self.view();
+        let topic = view.topic(name).ok_or_else(|| unknown(name))?;
+        let after_key: Option<Box<[u8]>> = after.map(|key| key.as_bytes().into());
+        let mut sources = Vec::new();
+        for stream in &view.streams {
+            let Some(run) = stream.runs.get(&topic.number) else {
+                continue;
+            };
+            let mut keys: Vec<(&str, u64)> = run
+                .keys
+                .iter()
+                .map(|(key, seq)| (&**key, *seq))
+                .filter(|(key, seq)| {
+                    *seq >= topic.first_seq && after.is_none_or(|after| *key > after)
+                })
+                .collect();
+            keys.sort_unstable();
+            keys.truncate(most);
+            let ready = keys.into_iter().filter_map(|(key, seq)| {
+                let entry = run.entries_from(seq).first()?;
+                let latest = Latest {
+                    seq,
+                    offset: entry.offset,
+                    bytes: entry.bytes,
+                };
+                Some((key.as_bytes().into(), latest))
+            });
+            sources.push(KeySource {
+                run: KeyRun::Stream {
+                    segment: stream.number,
+                    file: stream.file.clone(),
+                },
+                ready: ready.collect(),
+                blocks: Vec::new(),
+                after: None,
+            });
+        }
+        let sealed: Vec<SealedRun> = topic.runs.clone();
+        let (number, first_seq) = (topic.number, topic.first_seq);
+        drop(view);
+        for run in sealed {
+            let from = NameRef {
+                space: KEY_SPACE,
+                topic: number,
+                name: after_key.as_deref().unwrap_or_default(),
+            };
+            let fences = match run.segment.index.section(Section::Fences) {
+                Ok(fences) => fences,
+                Err(error) => {
+                    self.healed::<()>(&run.segment, Err(error))?;
+                    return self.merge_keys(name, after, most);
+                }
+            };
+            let mut blocks: Vec<Range<u32>> = names::blocks_from(&fences, &from).collect();
+            blocks.reverse();
+            sources.push(KeySource {
+                run: KeyRun::Sealed(run),
+                ready: VecDeque::new(),
+                blocks,
+                after: after_key.clone(),
+            });
+        }
+        Ok(KeyMerge {
+            sources,
+            topic: number,
+            first_seq,
+        })
+    }
+}
+
+impl KeySource {
+    /// Reads the next block of names if none is ready.
+    fn fill(&mut self, topic: u32) -> Result<(), IndexError> {
+        let KeyRun::Sealed(run) = &self.run else {
+            return Ok(());
+        };
+        while self.ready.is_empty()
+            && let Some(range) = self.blocks.pop()
+        {
+            let block = run.segment.index.name_block(range)?;
+            let entries = names::entries(&block).map_err(|_| IndexError::Damaged)?;
+            for (name, entry) in entries {
+                if (name.space, name.topic) > (KEY_SPACE, topic) {
+                    self.blocks.clear();
+                    break;
+                }
+                let is_behind = self.after.as_deref().is_none_or(|after| name.name > after);
+                if (name.space, name.topic) == (KEY_SPACE, topic) && is_behind {
+                    let latest = Latest {
+                        seq: entry.seq,
+                        offset: entry.offset,
+                        bytes: 0,
+                    };
+                    self.ready.push_back((name.name.into(), latest));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! The newest records in memory, as the very bytes that were written, so that tail readers do no I/O and copy nothing.
+
+use crate::record::{FrameError, StoredEvent};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Groups as they were written, newest last, up to a limit.
+pub(crate) struct Recent {
+    groups: VecDeque<RecentGroup>,
+    bytes: usize,
+    limit_bytes: usize,
+}
+
+struct RecentGroup {
+    segment: u64,
+    offset: u64,
+    block: Arc<Vec<u8>>,
+}
+
+impl Recent {
+    pub(crate) fn new(limit_bytes: usize) -> Self {
+        Self {
+            groups: VecDeque::new(),
+            bytes: 0,
+            limit_bytes,
+        }
+    }
+
+    /// Keeps a group that was just written at `offset` of `segment`.
+    pub(crate) fn push(&mut self, segment: u64, offset: u64, block: Arc<Vec<u8>>) {
+        self.bytes += block.len();
+        self.groups.push_back(RecentGroup {
+            segment,
+            offset,
+            block,
+        });
+        while self.bytes > self.limit_bytes && self.groups.len() > 1 {
+            if let Some(old) = self.groups.pop_front() {
+                self.bytes -= old.block.len();
+            }
+        }
+    }
+
+    /// The block that holds `offset` of `segment`, and where in it.
+    pub(crate) fn find(&self, segment: u64, offset: u64) -> Option<(&Arc<Vec<u8>>, usize)> {
+        let behind = self
+            .groups
+            .partition_point(|group| (group.segment, group.offset) <= (segment, offset));
+        let group = &self.groups[behind.checked_sub(1)?];
+        let at = (offset - group.offset) as usize;
+        (group.segment == segment && at < group.block.len()).then_some((&group.block, at))
+    }
+
+    /// The event whose record of `bytes` lies at `offset`. It was written by this process, so its checksum is not
+    /// computed again.
+    pub(crate) fn event(
+        &self,
+        segment: u64,
+        offset: u64,
+        bytes: usize,
+    ) -> Option<Result<StoredEvent, FrameError>> {
+        let (block, at) = self.find(segment, offset)?;
+        Some(StoredEvent::from_checked(block.clone(), at, bytes))
+    }
+}

@@ -1,0 +1,116 @@
+//! Taking the sound records out of a damaged segment. The segment is first kept aside as it was found.
+
+use super::Survey;
+use super::state::State;
+use crate::damage::{Damage, DamageList, quarantine_name, read_whole, write_whole};
+use crate::files::Files;
+use crate::record::{Kind, LAST_OF_BATCH, StateRecord};
+use crate::segment::{Found, Layout, Scanner, SegmentHeader, data_name};
+use std::io;
+
+/// Rewrites a segment in commit order: the state it started from, then its sound records.
+pub(super) fn rescue_stream(
+    files: &dyn Files,
+    damage: &DamageList,
+    number: u64,
+    survey: &Survey,
+    before: &State,
+) -> io::Result<()> {
+    note(files, damage, number, survey)?;
+    // A damaged checkpoint is replaced by the state that the segments before it left; what is sound of it says the
+    // same.
+    let is_whole = |end: &u64| !survey.damage.iter().any(|range| range.start < *end);
+    let mut content = match survey.checkpoint_end.filter(is_whole) {
+        Some(_) => Vec::new(),
+        None => before.checkpoint(),
+    };
+    copy_records(files, number, survey.end, |_| true, &mut content)?;
+    let header = rescued_header(files, number, before.log_id)?;
+    // Everything in the new file is synced before it gets its name.
+    let synced = StateRecord::Synced {
+        bytes: crate::segment::HEADER_BYTES + content.len() as u64,
+    };
+    synced.write(&mut content, LAST_OF_BATCH);
+    replace(files, number, &header, &content)
+}
+
+/// Rewrites a segment that had been sealed: its sound events, in the order they lie. Returns its header.
+pub(crate) fn rescue_events(
+    files: &dyn Files,
+    damage: &DamageList,
+    number: u64,
+    survey: &Survey,
+) -> io::Result<SegmentHeader> {
+    note(files, damage, number, survey)?;
+    let mut content = Vec::new();
+    copy_records(
+        files,
+        number,
+        survey.end,
+        |kind| kind == Kind::Event,
+        &mut content,
+    )?;
+    let header = rescued_header(files, number, 0)?;
+    replace(files, number, &header, &content)?;
+    Ok(header)
+}
+
+/// Writes down what was hit and keeps the segment as it is.
+fn note(files: &dyn Files, damage: &DamageList, number: u64, survey: &Survey) -> io::Result<()> {
+    let bytes = read_whole(files, &data_name(number))?;
+    for range in &survey.damage {
+        let bad = &bytes[range.start as usize..range.end as usize];
+        damage.add(files, &Damage::describe(number, range.start, bad));
+    }
+    if SegmentHeader::decode(&bytes).is_err() {
+        damage.add(files, &Damage::describe(number, 0, &[]));
+    }
+    write_whole(files, &quarantine_name(number), &bytes)
+}
+
+fn copy_records(
+    files: &dyn Files,
+    number: u64,
+    end: u64,
+    keep: impl Fn(Kind) -> bool,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
+    let mut scanner = Scanner::whole(files.open(&data_name(number))?, end);
+    while let Some(found) = scanner.next()? {
+        if let Found::Record {
+            frame,
+            block,
+            in_block,
+            ..
+        } = found
+            && frame.kind != Kind::Synced
+            && keep(frame.kind)
+        {
+            out.extend_from_slice(&block[in_block..in_block + frame.bytes]);
+        }
+    }
+    Ok(())
+}
+
+fn rescued_header(files: &dyn Files, number: u64, log_id: u64) -> io::Result<SegmentHeader> {
+    let known = super::read_header(files, number)?.ok();
+    Ok(SegmentHeader {
+        layout: Layout::Stream,
+        generation: known.map_or(u32::MAX / 2, |header| header.generation + 1),
+        log_id: known.map_or(log_id, |header| header.log_id),
+        number,
+        covers_to: known.map_or(number, |header| header.covers_to),
+        created_ms: known.map_or(0, |header| header.created_ms),
+    })
+}
+
+fn replace(
+    files: &dyn Files,
+    number: u64,
+    header: &SegmentHeader,
+    content: &[u8],
+) -> io::Result<()> {
+    let mut bytes = header.encode();
+    bytes.extend_from_slice(content);
+    write_whole(files, &data_name(number), &bytes)
+}

@@ -1,0 +1,177 @@
+//! The state that a log goes on from, rebuilt from a checkpoint and the records behind it.
+
+use crate::checkpoint::Checkpoint;
+use crate::event_id::{Id, MadeId, tag_of};
+use crate::front::OwnIds;
+use crate::receipt::{Keyed, Placed};
+use crate::record::{Kind, StateRecord, StoredEvent, TopicRecord, read_frame};
+use crate::segment::index::Section;
+use crate::segment::sealed::Sealed;
+use crate::segment::stream::{StreamEntry, StreamSegment};
+use crate::segment::{Found, Scanner};
+use crate::topic::TopicOptions;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+/// Topics, keyed records and own ids as of some place in the log.
+pub(super) struct State {
+    pub(super) topics: BTreeMap<u32, TopicRecord>,
+    pub(super) keyed: BTreeMap<Arc<str>, Keyed>,
+    pub(super) own_ids: OwnIds,
+    pub(super) next_topic_number: u32,
+    pub(super) log_id: u64,
+}
+
+impl State {
+    /// The state behind the last sealed segment, which keeps a copy of the checkpoint that follows it. Where that is
+    /// lost, the topics at least are told by the segment's directory.
+    pub(super) fn after(sealed: Option<&Arc<Sealed>>, log_id: Option<u64>, entropy: u64) -> Self {
+        let mut state = Self {
+            topics: BTreeMap::new(),
+            keyed: BTreeMap::new(),
+            own_ids: OwnIds::default(),
+            next_topic_number: 1,
+            log_id: log_id.unwrap_or(entropy),
+        };
+        let Some(sealed) = sealed else {
+            return state;
+        };
+        let copy = sealed.index.load(Section::Checkpoint).unwrap_or_default();
+        let mut at = 0;
+        while let Ok(frame) = read_frame(&copy, at) {
+            if let Some(record) = StateRecord::read(&copy, at, &frame) {
+                state.apply(record, None);
+            }
+            at += frame.bytes;
+        }
+        for run in &sealed.runs {
+            if copy.is_empty() {
+                state.find_topic(run.topic, &run.name, run.last_seq, run.max_ts);
+            }
+        }
+        state
+    }
+
+    /// The records that a new segment starts with.
+    pub(super) fn checkpoint(&self) -> Vec<u8> {
+        let checkpoint = Checkpoint {
+            topics: self.topics.values(),
+            keyed: &self.keyed,
+            next_topic_number: self.next_topic_number,
+            log_id: self.log_id,
+        };
+        checkpoint.encode()
+    }
+
+    /// Applies all records of a sound segment up to `end`, and fills in where its events lie.
+    pub(super) fn replay(&mut self, segment: &mut StreamSegment, end: u64) -> io::Result<()> {
+        let mut scanner = Scanner::whole(segment.file.clone(), end);
+        while let Some(found) = scanner.next()? {
+            let Found::Record {
+                at,
+                frame,
+                block,
+                in_block,
+            } = found
+            else {
+                continue;
+            };
+            if frame.kind == Kind::Event {
+                if let Ok(event) = StoredEvent::from_checked(block, in_block, frame.bytes) {
+                    self.apply_event(segment, at as u32, &event);
+                }
+            } else if let Some(record) = StateRecord::read(&block, in_block, &frame) {
+                self.apply(record, Some(segment));
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_event(&mut self, segment: &mut StreamSegment, offset: u32, event: &StoredEvent) {
+        let (seq, ts) = (event.seq(), event.ts());
+        let number = event.topic_number();
+        let bus_ts = if event.has_own_ts() { 0 } else { ts };
+        self.find_topic(number, event.topic(), seq, bus_ts);
+        let entry = StreamEntry {
+            seq,
+            ts,
+            offset,
+            bytes: event.stored_bytes() as u32,
+        };
+        segment
+            .runs
+            .entry(number)
+            .or_default()
+            .push(entry, event.key().as_deref());
+        if event.has_own_id()
+            && let Some(id) = Id::own(&event.id())
+        {
+            let placed = Placed { id, seq, ts };
+            let payload = event.payload().as_bytes();
+            self.own_ids
+                .insert(number, &placed, payload, segment.number);
+            // An id that came back to its very position counts for those made after it.
+            let made = MadeId::parse(id.as_str());
+            let tag = tag_of(self.log_id, number);
+            if let Some(made) = made.filter(|made| made.tag == tag && made.seq == seq) {
+                self.find_topic(number, event.topic(), seq, made.ms);
+            }
+        }
+    }
+
+    /// Moves a topic behind an event. Only where damage took the record that made the topic is it made here, from
+    /// what its event says.
+    fn find_topic(&mut self, number: u32, name: &str, seq: u64, bus_ts: u64) {
+        let topic = self.topics.entry(number).or_insert_with(|| TopicRecord {
+            number,
+            name: name.into(),
+            options: TopicOptions::default(),
+            next_seq: 1,
+            first_seq: 1,
+            last_ts: 0,
+        });
+        topic.next_seq = topic.next_seq.max(seq + 1);
+        topic.last_ts = topic.last_ts.max(bus_ts);
+        self.next_topic_number = self.next_topic_number.max(number + 1);
+    }
+
+    /// Applies a record; `segment` is where the events read so far are, of which a deleted topic's go.
+    pub(super) fn apply(&mut self, record: StateRecord, segment: Option<&mut StreamSegment>) {
+        match record {
+            StateRecord::KeyedPut {
+                key,
+                version,
+                value,
+            } => {
+                self.keyed.insert(key, Keyed { version, value });
+            }
+            StateRecord::KeyedDelete { key } => {
+                self.keyed.remove(&key);
+            }
+            StateRecord::TopicPut(topic) => {
+                self.next_topic_number = self.next_topic_number.max(topic.number + 1);
+                self.topics.insert(topic.number, topic);
+            }
+            StateRecord::TopicDelete { number } => {
+                self.topics.remove(&number);
+                if let Some(segment) = segment {
+                    segment.runs.remove(&number);
+                }
+            }
+            StateRecord::Trim { number, first_seq } => {
+                if let Some(topic) = self.topics.get_mut(&number) {
+                    topic.first_seq = topic.first_seq.max(first_seq);
+                }
+            }
+            StateRecord::CheckpointEnd {
+                next_topic_number,
+                log_id,
+            } => {
+                self.next_topic_number = self.next_topic_number.max(next_topic_number);
+                self.log_id = log_id;
+            }
+            StateRecord::Synced { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A first look at a segment in commit order: where its last whole batch ends, and what is damaged before that.
+
+use super::{CUT_TAIL_NAME, CutTail};
+use crate::damage::{Damage, write_whole};
+use crate::files::Files;
+use crate::record::{Kind, LAST_OF_BATCH, StateRecord};
+use crate::segment::{Found, HEADER_BYTES, Scanner, data_name};
+use std::io;
+use std::ops::Range;
+
+/// What a look at a segment found.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    /// Behind the last whole batch that counts.
+    pub(crate) end: u64,
+    pub(crate) file_bytes: u64,
+    /// Bad stretches before the end: lost by the disk, since a later record proves that they were synced.
+    pub(crate) damage: Vec<Range<u64>>,
+    /// Behind the checkpoint, if it has its end.
+    pub(crate) checkpoint_end: Option<u64>,
+    /// Whole records of any kind.
+    records: u64,
+}
+
+impl Survey {
+    /// Looks at a segment of which at least `proven` bytes were synced. A bad stretch behind what is proven ends the
+    /// log: it is what a crash leaves of writes that were never acknowledged.
+    pub(crate) fn of_file(files: &dyn Files, number: u64, proven: u64) -> io::Result<Self> {
+        let file = files.open(&data_name(number))?;
+        let file_bytes = file.bytes()?;
+        let mut scanner = Scanner::whole(file, file_bytes);
+        let mut proven = proven;
+        let mut batch_end = HEADER_BYTES.min(file_bytes);
+        let mut checkpoint_end = None;
+        let mut records = 0;
+        // Each with where the last whole batch before it ends.
+        let mut bad: Vec<(Range<u64>, u64)> = Vec::new();
+        while let Some(found) = scanner.next()? {
+            let (at, frame, block, in_block) = match found {
+                Found::Damage { from, to } => {
+                    bad.push((from..to, batch_end));
+                    continue;
+                }
+                Found::Record {
+                    at,
+                    frame,
+                    block,
+                    in_block,
+                } => (at, frame, block, in_block),
+            };
+            records += 1;
+            let end = at + frame.bytes as u64;
+            if frame.flags & LAST_OF_BATCH != 0 {
+                batch_end = end;
+            }
+            if frame.kind == Kind::CheckpointEnd {
+                checkpoint_end = Some(end);
+            }
+            if frame.kind == Kind::Synced
+                && let Some(StateRecord::Synced { bytes }) =
+                    StateRecord::read(&block, in_block, &frame)
+            {
+                proven = proven.max(bytes);
+            }
+        }
+        let torn = bad.iter().find(|(range, _)| range.start >= proven);
+        let end = torn.map_or(batch_end, |(_, before)| *before);
+        let damage = bad
+            .into_iter()
+            .map(|(range, _)| range)
+            .filter(|range| range.start < end || range.start < proven)
+            .collect();
+        Ok(Self {
+            end,
+            file_bytes,
+            damage,
+            checkpoint_end: checkpoint_end.filter(|&at| at <= end),
+            records,
+        })
+    }
+
+    /// Whether the segment got as far as its checkpoint, so that something in it may have been acknowledged.
+    pub(crate) fn is_born(&self) -> bool {
+        self.checkpoint_end.is_some() || !self.damage.is_empty()
+    }
+
+    /// Whether there is anything of a log in the file.
+    pub(crate) fn is_log(&self) -> bool {
+        self.records > 0
+    }
+
+    /// Puts aside what lies behind the end and tells what it was.
+    pub(crate) fn cut_tail(&self, files: &dyn Files, segment: u64) -> io::Result<CutTail> {
+        let file = files.open(&data_name(segment))?;
+        let mut bytes = vec![0; (self.file_bytes - self.end) as usize];
+        let read = file.read_at(&mut bytes, self.end)?;
+        bytes.truncate(read);
+        write_whole(files, CUT_TAIL_NAME, &bytes)?;
+        let told = Damage::describe(segment, self.end, &bytes);
+        Ok(CutTail {
+            segment,
+            bytes: bytes.len() as u64,
+            events: told.events,
+        })
+    }
+}

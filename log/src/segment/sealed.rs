@@ -1,0 +1,149 @@
+//! A sealed segment: immutable data and its index. Whoever holds one can read it even after it was rewritten.
+
+use super::header::SegmentHeader;
+use super::index::{Index, IndexError, Points, RunInfo, Section};
+use super::scan::{Found, Scanner};
+use crate::files::File;
+use crate::record::{Kind, StoredEvent};
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How much a reader of one run reads at a time. An event that is kept keeps its block, so this also bounds what one
+/// slow consumer's event costs.
+const READ_BLOCK_BYTES: usize = 64 << 10;
+
+/// A sealed segment.
+pub(crate) struct Sealed {
+    pub(crate) header: SegmentHeader,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) data_bytes: u64,
+    pub(crate) index: Index,
+    pub(crate) runs: Vec<RunInfo>,
+}
+
+/// The next event of a run, or a place where there was one.
+pub(crate) enum RunItem {
+    Event { offset: u32, event: StoredEvent },
+    Damage(Range<u64>),
+}
+
+/// Reads a run's events in the order of positions.
+pub(crate) struct RunReader {
+    scanner: Scanner,
+    topic: u32,
+}
+
+impl Sealed {
+    /// Opens a sealed segment's index and directory.
+    pub(crate) fn new(
+        header: SegmentHeader,
+        file: Arc<dyn File>,
+        data_bytes: u64,
+        index: Index,
+    ) -> Result<Self, IndexError> {
+        let directory = index.load(Section::Directory)?;
+        let runs = RunInfo::read_all(&directory).ok_or(IndexError::Damaged)?;
+        Ok(Self {
+            header,
+            file,
+            data_bytes,
+            index,
+            runs,
+        })
+    }
+
+    /// The place of a topic's run.
+    pub(crate) fn slot_of(&self, topic: u32) -> Option<usize> {
+        self.runs.binary_search_by_key(&topic, |run| run.topic).ok()
+    }
+
+    /// Reads a run from `offset` on.
+    pub(crate) fn reader(&self, slot: usize, offset: u32) -> RunReader {
+        let run = &self.runs[slot];
+        let range = u64::from(offset)..u64::from(run.data.end).min(self.data_bytes);
+        RunReader {
+            scanner: Scanner::over(self.file.clone(), range, READ_BLOCK_BYTES),
+            topic: run.topic,
+        }
+    }
+
+    /// Where to start reading to get the event at `seq` and those behind it.
+    pub(crate) fn offset_for_seq(&self, slot: usize, seq: u64) -> Result<u32, IndexError> {
+        self.offset_before(slot, |points| {
+            points.partition_point(|point| point.seq <= seq)
+        })
+    }
+
+    /// Where to start reading to get the first event at or after `ts` in the order of positions.
+    pub(crate) fn offset_for_ts(&self, slot: usize, ts: u64) -> Result<u32, IndexError> {
+        self.offset_before(slot, |points| points.partition_point(|point| point.ts < ts))
+    }
+
+    /// Where to start reading an ordered run to get the first event behind (ts, seq).
+    pub(crate) fn offset_behind(&self, slot: usize, behind: (u64, u64)) -> Result<u32, IndexError> {
+        self.offset_before(slot, |points| {
+            points.partition_point(|point| (point.ts, point.seq) <= behind)
+        })
+    }
+
+    /// The one event at `offset`.
+    pub(crate) fn event_at(&self, slot: usize, offset: u32) -> io::Result<Option<StoredEvent>> {
+        let mut reader = RunReader {
+            scanner: Scanner::over(
+                self.file.clone(),
+                u64::from(offset)..self.data_bytes,
+                ONE_EVENT_BYTES,
+            ),
+            topic: self.runs[slot].topic,
+        };
+        Ok(match reader.next()? {
+            Some(RunItem::Event { offset: at, event }) if at == offset => Some(event),
+            _ => None,
+        })
+    }
+
+    /// The offset of the point before the one that `count` of the points ends at.
+    fn offset_before(
+        &self,
+        slot: usize,
+        count: impl Fn(&Points<'_>) -> usize,
+    ) -> Result<u32, IndexError> {
+        let run = &self.runs[slot];
+        let section = self.index.section(Section::Points)?;
+        let points = Points::of(&section, &run.points);
+        let point = count(&points).checked_sub(1).and_then(|at| points.get(at));
+        Ok(point.map_or(run.data.start, |point| point.offset))
+    }
+}
+
+/// Enough for most single events; a larger one is read in a second go.
+const ONE_EVENT_BYTES: usize = 2 << 10;
+
+impl RunReader {
+    pub(crate) fn next(&mut self) -> io::Result<Option<RunItem>> {
+        while let Some(found) = self.scanner.next()? {
+            let (at, frame, block, in_block) = match found {
+                Found::Damage { from, to } => return Ok(Some(RunItem::Damage(from..to))),
+                Found::Record {
+                    at,
+                    frame,
+                    block,
+                    in_block,
+                } => (at, frame, block, in_block),
+            };
+            if frame.kind != Kind::Event {
+                continue;
+            }
+            match StoredEvent::from_checked(block, in_block, frame.bytes) {
+                Ok(event) if event.topic_number() == self.topic => {
+                    let offset = at as u32;
+                    return Ok(Some(RunItem::Event { offset, event }));
+                }
+                Ok(_) => {}
+                Err(_) => return Ok(Some(RunItem::Damage(at..at + frame.bytes as u64))),
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,83 @@
+//! A segment that is not sealed yet: its records lie in commit order, and what is needed to find them is in memory.
+
+use crate::files::File;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A segment that is being written, or waits to be sealed.
+pub(crate) struct StreamSegment {
+    pub(crate) number: u64,
+    pub(crate) file: Arc<dyn File>,
+    /// By topic number.
+    pub(crate) runs: HashMap<u32, StreamRun>,
+}
+
+/// The events of one topic in such a segment.
+#[derive(Default)]
+pub(crate) struct StreamRun {
+    /// In the order of positions.
+    pub(crate) entries: Vec<StreamEntry>,
+    /// The latest position of each key.
+    pub(crate) keys: HashMap<Box<str>, u64>,
+    pub(crate) bytes: u64,
+    pub(crate) min_ts: u64,
+    pub(crate) max_ts: u64,
+    /// Whether ts never falls from one event to the next.
+    pub(crate) ordered: bool,
+}
+
+/// Where one event lies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamEntry {
+    pub(crate) seq: u64,
+    pub(crate) ts: u64,
+    pub(crate) offset: u32,
+    pub(crate) bytes: u32,
+}
+
+impl StreamSegment {
+    pub(crate) fn new(number: u64, file: Arc<dyn File>) -> Self {
+        Self {
+            number,
+            file,
+            runs: HashMap::new(),
+        }
+    }
+}
+
+impl StreamRun {
+    /// Takes in the next event of the topic.
+    pub(crate) fn push(&mut self, entry: StreamEntry, key: Option<&str>) {
+        if self.entries.is_empty() {
+            (self.min_ts, self.max_ts, self.ordered) = (entry.ts, entry.ts, true);
+        }
+        self.ordered &= entry.ts >= self.max_ts;
+        self.min_ts = self.min_ts.min(entry.ts);
+        self.max_ts = self.max_ts.max(entry.ts);
+        self.bytes += u64::from(entry.bytes);
+        self.entries.push(entry);
+        match key.map(|key| (key, self.keys.get_mut(key))) {
+            Some((_, Some(latest))) => *latest = entry.seq,
+            Some((key, None)) => {
+                self.keys.insert(key.into(), entry.seq);
+            }
+            None => {}
+        }
+    }
+
+    /// The entries from `seq` on.
+    pub(crate) fn entries_from(&self, seq: u64) -> &[StreamEntry] {
+        let start = self.entries.partition_point(|entry| entry.seq < seq);
+        &self.entries[start..]
+    }
+
+    /// The first entry at or after `ts`, in the order of positions, from `seq` on.
+    pub(crate) fn first_at_ts(&self, ts: u64, seq: u64) -> Option<u64> {
+        let entries = self.entries_from(seq);
+        let found = match self.ordered {
+            true => entries.get(entries.partition_point(|entry| entry.ts < ts)),
+            false => entries.iter().find(|entry| entry.ts >= ts),
+        };
+        found.map(|entry| entry.seq)
+    }
+}

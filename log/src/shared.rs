@@ -1,0 +1,152 @@
+//! What the parts of an open log share, and the order of its locks: writer, then front, then view. No lock is held
+//! across an fsync except the writer's, and that only when a segment is full.
+
+use crate::damage::DamageList;
+use crate::error::{CommitError, StoreFailed};
+use crate::files::Files;
+use crate::front::Front;
+use crate::options::LogOptions;
+use crate::segment::cache::SectionCache;
+use crate::view::View;
+use crate::writer::Writer;
+use std::sync::atomic::AtomicU64;
+use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+
+/// An open log.
+pub(crate) struct Shared {
+    pub(crate) files: Arc<dyn Files>,
+    pub(crate) options: LogOptions,
+    pub(crate) log_id: u64,
+    front: Mutex<Front>,
+    /// Wakes the sync thread; goes with `front`.
+    pub(crate) sync_wake: Condvar,
+    writer: Mutex<Writer>,
+    view: RwLock<View>,
+    pub(crate) cache: Arc<SectionCache>,
+    pub(crate) damage: DamageList,
+    pub(crate) stats: Stats,
+    pub(crate) upkeep: Mutex<Upkeep>,
+    /// Wakes the maintenance thread, and whoever waits for a segment to be sealed; goes with `upkeep`.
+    pub(crate) upkeep_wake: Condvar,
+    /// Held while segments are sealed or rewritten, so that one thread does it at a time.
+    pub(crate) rewriting: Mutex<()>,
+    /// Held while a damaged index is made again. Comes after `rewriting`.
+    pub(crate) healing: Mutex<()>,
+}
+
+/// Counts since the log was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Stats {
+    pub(crate) syncs: AtomicU64,
+    pub(crate) sync_micros: AtomicU64,
+    /// Why the last round of upkeep failed, if it did.
+    pub(crate) upkeep_failure: Mutex<Option<String>>,
+}
+
+/// What the threads of a log tell each other.
+#[derive(Debug, Default)]
+pub(crate) struct Upkeep {
+    /// A full segment waits to be sealed.
+    pub(crate) wanted: bool,
+    pub(crate) stopping: bool,
+}
+
+/// The parts that opening a log has put together.
+pub(crate) struct Parts {
+    pub(crate) files: Arc<dyn Files>,
+    pub(crate) options: LogOptions,
+    pub(crate) log_id: u64,
+    pub(crate) front: Front,
+    pub(crate) writer: Writer,
+    pub(crate) view: View,
+    pub(crate) cache: Arc<SectionCache>,
+    pub(crate) damage: DamageList,
+}
+
+impl Shared {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            files: parts.files,
+            options: parts.options,
+            log_id: parts.log_id,
+            front: Mutex::new(parts.front),
+            sync_wake: Condvar::new(),
+            writer: Mutex::new(parts.writer),
+            view: RwLock::new(parts.view),
+            cache: parts.cache,
+            damage: parts.damage,
+            stats: Stats::default(),
+            upkeep: Mutex::default(),
+            upkeep_wake: Condvar::new(),
+            rewriting: Mutex::default(),
+            healing: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn front(&self) -> MutexGuard<'_, Front> {
+        self.front.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The writer, if nobody is writing.
+    pub(crate) fn idle_writer(&self) -> Option<MutexGuard<'_, Writer>> {
+        match self.writer.try_lock() {
+            Ok(writer) => Some(writer),
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(std::sync::TryLockError::WouldBlock) => None,
+        }
+    }
+
+    pub(crate) fn view(&self) -> RwLockReadGuard<'_, View> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn view_mut(&self) -> RwLockWriteGuard<'_, View> {
+        self.view.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn upkeep(&self) -> MutexGuard<'_, Upkeep> {
+        self.upkeep.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the maintenance thread to seal what is full.
+    pub(crate) fn want_upkeep(&self) {
+        self.upkeep().wanted = true;
+        self.upkeep_wake.notify_all();
+    }
+
+    /// Asks the sync thread to write and sync what is there.
+    pub(crate) fn want_sync(&self, front: &mut Front) {
+        front.sync_wanted = true;
+        if front.sync_thread_sleeps {
+            front.sync_thread_sleeps = false;
+            self.sync_wake.notify_all();
+        }
+    }
+
+    /// Takes no more batches, because of `cause`. Everyone who waits is told.
+    pub(crate) fn poison(&self, writer: &mut Writer, cause: &str) -> StoreFailed {
+        let failure = StoreFailed {
+            cause: cause.into(),
+        };
+        let mut front = self.front();
+        front.refuse(CommitError::StoreFailed(failure.clone()));
+        front.fail_pending(&failure);
+        drop(front);
+        writer.fail_unsynced(&failure);
+        failure
+    }
+
+    /// Why the log takes no more batches, if it does not.
+    pub(crate) fn failure(&self) -> Option<StoreFailed> {
+        match &self.front().refusal {
+            Some(CommitError::StoreFailed(failure)) => Some(failure.clone()),
+            _ => None,
+        }
+    }
+}

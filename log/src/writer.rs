@@ -1,0 +1,311 @@
+//! Group commit: one write and one fdatasync for everyone who waits.
+//!
+//! Whoever has the writer writes everything that is pending, whoever put it there. With `os` durability that is the
+//! publishing thread itself, if nobody is writing, so such a publish needs no other thread. With `fsync` it is the
+//! sync thread: while one fdatasync runs, the next group gathers.
+
+use crate::error::StoreFailed;
+use crate::files::File;
+use crate::front::{Group, NewEvent};
+use crate::gate::Gate;
+use crate::record::{LAST_OF_BATCH, StateRecord};
+use crate::segment::stream::StreamSegment;
+use crate::segment::{Layout, SegmentHeader, data_name};
+use crate::shared::Shared;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A sync is asked for when this much has been written without one, so that the one at a segment's end is short.
+const MAX_UNSYNCED_BYTES: u64 = 8 << 20;
+
+/// The segment that is being written.
+pub(crate) struct Writer {
+    pub(crate) number: u64,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) bytes: u64,
+    /// How many of the bytes are known to be synced.
+    pub(crate) synced_bytes: u64,
+    /// What the last [`StateRecord::Synced`] in the segment says.
+    pub(crate) marked_bytes: u64,
+    unsynced: Vec<Unsynced>,
+}
+
+/// A group that is written and waits for the sync.
+struct Unsynced {
+    segment: u64,
+    offset: u64,
+    block: Arc<Vec<u8>>,
+    events: Vec<NewEvent>,
+    gate: Arc<Gate>,
+}
+
+/// Whether a writer may go on to the next segment, which takes several syncs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Roll {
+    Allowed,
+    LeaveToSyncThread,
+}
+
+impl Writer {
+    /// Goes on writing at the end of a segment whose bytes are all synced.
+    pub(crate) fn new(number: u64, file: Arc<dyn File>, bytes: u64) -> Self {
+        Self {
+            number,
+            file,
+            bytes,
+            synced_bytes: bytes,
+            marked_bytes: 0,
+            unsynced: Vec::new(),
+        }
+    }
+
+    pub(crate) fn fail_unsynced(&mut self, failure: &StoreFailed) {
+        for group in self.unsynced.drain(..) {
+            group.gate.open(Err(failure.clone()));
+        }
+    }
+}
+
+impl Shared {
+    /// Writes what is pending on this thread, unless another one is writing: that one will see it.
+    pub(crate) fn write_if_idle(&self) {
+        while let Some(mut writer) = self.idle_writer() {
+            let left = self.write_pending(&mut writer, Roll::LeaveToSyncThread);
+            if writer.bytes - writer.synced_bytes > MAX_UNSYNCED_BYTES {
+                self.want_sync(&mut self.front());
+            }
+            drop(writer);
+            // Something may have come while the writer was held and its publisher could not get it.
+            if left || self.front().pending.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Writes what is pending, syncs, and lets everyone go on who waited for that.
+    pub(crate) fn commit_round(&self) {
+        let (file, unsynced, bytes) = {
+            let mut writer = self.writer();
+            self.front().sync_wanted = false;
+            self.write_pending(&mut writer, Roll::Allowed);
+            let unsynced = std::mem::take(&mut writer.unsynced);
+            if writer.bytes == writer.synced_bytes {
+                drop(writer);
+                return self.complete(unsynced);
+            }
+            (writer.file.clone(), unsynced, writer.bytes)
+        };
+        match self.timed_sync(&*file) {
+            Ok(()) => {
+                let mut writer = self.writer();
+                if Arc::ptr_eq(&writer.file, &file) {
+                    writer.synced_bytes = writer.synced_bytes.max(bytes);
+                }
+                drop(writer);
+                self.complete(unsynced);
+            }
+            Err(error) => {
+                let mut writer = self.writer();
+                let failure = self.poison(&mut writer, &format!("fsync failed: {error}"));
+                for group in unsynced {
+                    group.gate.open(Err(failure.clone()));
+                }
+            }
+        }
+    }
+
+    /// What the sync thread does until the log is closed.
+    pub(crate) fn run_sync_thread(&self) {
+        let interval = Duration::from_millis(self.options.os_sync_interval_ms);
+        loop {
+            let mut front = self.front();
+            if !front.sync_wanted {
+                front.sync_thread_sleeps = true;
+                let woken = self.sync_wake.wait_timeout(front, interval);
+                front = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+                front.sync_thread_sleeps = false;
+            }
+            drop(front);
+            if self.upkeep().stopping {
+                return;
+            }
+            self.commit_round();
+        }
+    }
+
+    /// Writes group after group until nothing is pending. True if something was left for the sync thread.
+    fn write_pending(&self, writer: &mut Writer, roll: Roll) -> bool {
+        loop {
+            let mut front = self.front();
+            if front.pending.is_empty() {
+                return false;
+            }
+            let full =
+                writer.bytes + front.pending.bytes.len() as u64 >= self.options.segment_bytes;
+            if full && roll == Roll::LeaveToSyncThread {
+                self.want_sync(&mut front);
+                return true;
+            }
+            let group = front.take_pending();
+            let checkpoint = full.then(|| {
+                front.segment += 1;
+                front.checkpoint(self.log_id)
+            });
+            drop(front);
+            let written = self.write_group(writer, group).and_then(|()| {
+                checkpoint.map_or(Ok(()), |state| self.start_segment(writer, state))
+            });
+            if let Err(error) = written {
+                self.poison(writer, &format!("write failed: {error}"));
+                return false;
+            }
+        }
+    }
+
+    fn write_group(&self, writer: &mut Writer, mut group: Group) -> io::Result<()> {
+        if writer.synced_bytes > writer.marked_bytes && !group.bytes.is_empty() {
+            let bytes = writer.synced_bytes;
+            StateRecord::Synced { bytes }.write(&mut group.bytes, LAST_OF_BATCH);
+            writer.marked_bytes = bytes;
+        }
+        let (segment, offset) = (writer.number, writer.bytes);
+        let block = Arc::new(group.bytes);
+        if let Err(error) = writer.file.write_at(&block, offset) {
+            let failure = StoreFailed {
+                cause: format!("write failed: {error}").into(),
+            };
+            group.written.open(Err(failure.clone()));
+            group.synced.open(Err(failure));
+            return Err(error);
+        }
+        writer.bytes += block.len() as u64;
+        let topics_changed = !group.changes.is_empty();
+        let (moved, deleted) = {
+            let mut view = self.view_mut();
+            let deleted = view.change(group.changes);
+            view.recent.push(segment, offset, block.clone());
+            let visible = group.events.iter().filter(|event| !event.after_sync);
+            (view.show(segment, offset, &block, visible), deleted)
+        };
+        group.written.open(Ok(()));
+        self.tell(&moved, &deleted, topics_changed);
+        group.events.retain(|event| event.after_sync);
+        writer.unsynced.push(Unsynced {
+            segment,
+            offset,
+            block,
+            events: group.events,
+            gate: group.synced,
+        });
+        Ok(())
+    }
+
+    /// Shows synced events to the readers and opens the gates.
+    fn complete(&self, synced: Vec<Unsynced>) {
+        for group in synced {
+            if !group.events.is_empty() {
+                let moved = self.view_mut().show(
+                    group.segment,
+                    group.offset,
+                    &group.block,
+                    group.events.iter(),
+                );
+                self.tell(&moved, &[], false);
+            }
+            group.gate.open(Ok(()));
+        }
+    }
+
+    fn tell(&self, moved: &[(Arc<str>, u64)], deleted: &[Arc<str>], topics_changed: bool) {
+        let Some(listener) = &self.options.listener else {
+            return;
+        };
+        for topic in deleted {
+            listener.tail_moved(topic, 0);
+        }
+        for (topic, tail_seq) in moved {
+            listener.tail_moved(topic, *tail_seq);
+        }
+        if topics_changed {
+            listener.topics_changed();
+        }
+    }
+
+    /// Finishes the full segment and starts the next one with the whole state. The old one is synced before anything
+    /// goes to the new one, so only the last segment of a log can be torn.
+    fn start_segment(&self, writer: &mut Writer, checkpoint: Vec<u8>) -> io::Result<()> {
+        self.timed_sync(&*writer.file)?;
+        self.complete(std::mem::take(&mut writer.unsynced));
+        self.wait_for_sealing();
+        let (number, file, bytes) = create_segment(
+            &*self.files,
+            writer.number + 1,
+            self.log_id,
+            self.options.clock.now_ms(),
+            &checkpoint,
+        )?;
+        *writer = Writer::new(number, file.clone(), bytes);
+        self.view_mut()
+            .streams
+            .push(StreamSegment::new(number, file));
+        self.want_upkeep();
+        Ok(())
+    }
+
+    /// Each full segment costs memory until it is sealed, so there may not be many.
+    fn wait_for_sealing(&self) {
+        let mut upkeep = self.upkeep();
+        while self.options.threads
+            && !upkeep.stopping
+            && self.view().streams.len() > self.options.max_unsealed_segments
+        {
+            upkeep.wanted = true;
+            self.upkeep_wake.notify_all();
+            upkeep = self
+                .upkeep_wake
+                .wait_timeout(upkeep, Duration::from_millis(10))
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "how long a sync took is a figure for operators; nothing is decided by it"
+    )]
+    fn timed_sync(&self, file: &dyn File) -> io::Result<()> {
+        let started = Instant::now();
+        let outcome = file.sync();
+        let micros = started.elapsed().as_micros() as u64;
+        self.stats.syncs.fetch_add(1, Ordering::Relaxed);
+        self.stats.sync_micros.fetch_add(micros, Ordering::Relaxed);
+        outcome
+    }
+}
+
+/// Makes a segment that starts with `checkpoint`, durable with its name. Returns it with its length.
+pub(crate) fn create_segment(
+    files: &dyn crate::files::Files,
+    number: u64,
+    log_id: u64,
+    now_ms: u64,
+    checkpoint: &[u8],
+) -> io::Result<(u64, Arc<dyn File>, u64)> {
+    let header = SegmentHeader {
+        layout: Layout::Stream,
+        generation: 0,
+        log_id,
+        number,
+        covers_to: number,
+        created_ms: now_ms,
+    };
+    let mut bytes = header.encode();
+    bytes.extend_from_slice(checkpoint);
+    let file = files.create(&data_name(number))?;
+    file.write_at(&bytes, 0)?;
+    file.sync()?;
+    files.sync_names()?;
+    Ok((number, file, bytes.len() as u64))
+}

@@ -1,0 +1,274 @@
+//! One topic in memory: its events in order, and what finds them by id, time and key.
+
+use super::time_order::TimeOrder;
+use crate::{
+    EncodedEvent, EventOutcome, Find, Id, MadeId, Page, Placed, ReadLimit, StoredEvent, TimePage,
+    TimeRange, TopicInfo, TopicOptions,
+};
+use prombus_log::EventBlock;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Events of one commit share blocks of about this size: large enough that an event costs no allocation of its own,
+/// small enough that a topic's oldest event keeps little else in memory.
+pub(super) const BLOCK_BYTES: usize = 64 << 10;
+
+/// A topic with everything it holds.
+#[derive(Debug)]
+pub(super) struct Topic {
+    pub(super) options: TopicOptions,
+    /// What the ids made for this topic carry; no other topic of the store has it, nor has an earlier one of its name.
+    pub(super) tag: u32,
+    /// The oldest position that may still be read; behind the tail where nothing is kept.
+    pub(super) first_seq: u64,
+    pub(super) tail_seq: u64,
+    /// The latest time the store itself has given here, so that neither ts nor ids go back when the clock does.
+    pub(super) last_ms: u64,
+    /// Bytes of the records held.
+    pub(super) bytes: u64,
+    /// Bytes of records that compaction dropped, but whose blocks may still be held by their neighbours.
+    pub(super) dropped_bytes: u64,
+    /// In the order of seq, with gaps where compaction took some.
+    pub(super) events: VecDeque<Kept>,
+    pub(super) by_time: TimeOrder,
+    /// The seq of the latest event of each key.
+    pub(super) latest: BTreeMap<Box<str>, u64>,
+    /// The seq of events whose id the publisher chose. Ids the store made say themselves where their event lies.
+    pub(super) own_ids: HashMap<Box<str>, u64>,
+}
+
+/// An event a topic holds.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// Beside the event, so that a search by position stays within the queue.
+    pub(super) seq: u64,
+    pub(super) event: StoredEvent,
+}
+
+/// What a topic can say of an id that a publisher brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// No event has it, and none will be given it.
+    Free,
+    /// The event at this position has it.
+    Held(u64),
+    /// It is of the form of this topic's own ids and names a position that is still to be given. It is refused, so
+    /// that no two events ever have the same id.
+    Reserved(MadeId),
+}
+
+impl Topic {
+    pub(super) fn new(options: TopicOptions, tag: u32) -> Self {
+        Self {
+            options,
+            tag,
+            first_seq: 1,
+            tail_seq: 0,
+            last_ms: 0,
+            bytes: 0,
+            dropped_bytes: 0,
+            events: VecDeque::new(),
+            by_time: TimeOrder::default(),
+            latest: BTreeMap::new(),
+            own_ids: HashMap::new(),
+        }
+    }
+
+    /// Appends events in their order and adds an outcome for each. `block` is empty before and after.
+    pub(super) fn append<'a>(
+        &mut self,
+        events: impl Iterator<Item = EncodedEvent<'a>>,
+        now_ms: u64,
+        block: &mut EventBlock,
+        outcomes: &mut Vec<EventOutcome>,
+    ) {
+        let tail_before = self.tail_seq;
+        for event in events {
+            outcomes.push(match event.id() {
+                None => EventOutcome::Stored(self.place(event, now_ms, block)),
+                Some(id) => match self.claim(&id, tail_before) {
+                    Claim::Free => EventOutcome::Stored(self.place(event, now_ms, block)),
+                    Claim::Held(seq) => {
+                        // The first one may be of this very batch.
+                        self.take_in(block);
+                        self.compare(id, seq, event.payload())
+                    }
+                    Claim::Reserved(MadeId { seq, ms: ts, .. }) => {
+                        EventOutcome::IdConflict(Placed { id, seq, ts })
+                    }
+                },
+            });
+            if block.bytes() >= BLOCK_BYTES {
+                self.take_in(block);
+            }
+        }
+        self.take_in(block);
+    }
+
+    /// What the topic can say of `id`, where ids made up to `tail_seq` have been told to publishers.
+    pub(super) fn claim(&self, id: &Id, tail_seq: u64) -> Claim {
+        if let Some(&seq) = self.own_ids.get(id.as_str()) {
+            return Claim::Held(seq);
+        }
+        match MadeId::parse(id.as_str()).filter(|made| made.tag == self.tag) {
+            Some(made) if made.seq > tail_seq => Claim::Reserved(made),
+            Some(made)
+                if self
+                    .get(made.seq)
+                    .is_some_and(|event| event.id() == id.as_str()) =>
+            {
+                Claim::Held(made.seq)
+            }
+            _ => Claim::Free,
+        }
+    }
+
+    /// The event at a position, if it is still held.
+    pub(super) fn get(&self, seq: u64) -> Option<&StoredEvent> {
+        let kept = self.events.get(self.index_from(seq))?;
+        (kept.seq == seq).then_some(&kept.event)
+    }
+
+    pub(super) fn read(&self, from_seq: u64, limit: ReadLimit) -> Page {
+        let from = self.index_from(from_seq);
+        let wanted = self.events.range(from..).map(|kept| kept.event.clone());
+        let (events, _) = take_within(limit, wanted);
+        let next_seq = match self.events.get(from + events.len()) {
+            Some(next) => next.seq,
+            None => from_seq.max(self.tail_seq + 1),
+        };
+        Page {
+            events,
+            next_seq,
+            first_seq: self.first_seq,
+            tail_seq: self.tail_seq,
+        }
+    }
+
+    pub(super) fn read_by_time(&self, range: TimeRange, limit: ReadLimit) -> TimePage {
+        let after = range
+            .after
+            .map_or((0, 0), |(ts, seq)| (ts, seq.saturating_add(1)));
+        let wanted = self
+            .by_time
+            .since(after.max((range.from_ts, 0)))
+            .take_while(|&(ts, _)| ts <= range.to_ts)
+            .filter_map(|(_, seq)| self.get(seq).cloned());
+        let (events, more) = take_within(limit, wanted);
+        let last = events.last().map(|event| (event.ts(), event.seq()));
+        TimePage {
+            events,
+            next: last.filter(|_| more),
+        }
+    }
+
+    pub(super) fn find(&self, what: Find<'_>) -> Option<u64> {
+        match what {
+            Find::Ts(ts) => self.by_time.first_seq_since(ts),
+            Find::Id(id) => match self.claim(&Id::own(id)?, self.tail_seq) {
+                Claim::Held(seq) => Some(seq),
+                Claim::Free | Claim::Reserved(_) => None,
+            },
+        }
+    }
+
+    pub(super) fn latest(&self, key: &str) -> Option<StoredEvent> {
+        self.get(*self.latest.get(key)?).cloned()
+    }
+
+    pub(super) fn latest_keys(&self, after: Option<&str>, limit: ReadLimit) -> Vec<StoredEvent> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let seqs = self.latest.range::<str, _>((from, Bound::Unbounded));
+        take_within(limit, seqs.filter_map(|(_, &seq)| self.get(seq).cloned())).0
+    }
+
+    pub(super) fn info(&self, name: &Arc<str>) -> TopicInfo {
+        TopicInfo {
+            name: name.clone(),
+            options: self.options.clone(),
+            first_seq: self.first_seq,
+            tail_seq: self.tail_seq,
+            events: self.events.len() as u64,
+            bytes: self.bytes,
+        }
+    }
+
+    /// Moves the events of `block` into the topic.
+    fn take_in(&mut self, block: &mut EventBlock) {
+        if block.bytes() == 0 {
+            return;
+        }
+        for event in block.take() {
+            let seq = event.seq();
+            self.bytes += event.stored_bytes() as u64;
+            self.by_time.push((event.ts(), seq));
+            if let Some(key) = event.key() {
+                match self.latest.get_mut(key.as_ref()) {
+                    Some(latest) => *latest = seq,
+                    None => drop(self.latest.insert(key.into(), seq)),
+                }
+            }
+            self.events.push_back(Kept { seq, event });
+        }
+    }
+
+    /// Gives an event the next position and writes it into `block`.
+    fn place(&mut self, event: EncodedEvent<'_>, now_ms: u64, block: &mut EventBlock) -> Placed {
+        let seq = self.tail_seq + 1;
+        let ms = self.last_ms.max(now_ms);
+        if event.id().is_none() || event.ts().is_none() {
+            self.last_ms = ms;
+        }
+        let tag = self.tag;
+        let id = event
+            .id()
+            .unwrap_or_else(|| MadeId { ms, tag, seq }.to_id());
+        let ts = event.ts().unwrap_or(ms);
+        if event.id().is_some() {
+            self.own_ids.insert(id.as_str().into(), seq);
+        }
+        block.push(event, &id, ts, seq);
+        self.tail_seq = seq;
+        Placed { id, seq, ts }
+    }
+
+    /// What becomes of an event that brings the id of the one at `seq`.
+    fn compare(&self, id: Id, seq: u64, payload: &[u8]) -> EventOutcome {
+        let first = self.get(seq);
+        let ts = first.map_or(0, StoredEvent::ts);
+        if first.is_some_and(|first| first.payload().as_bytes() == payload) {
+            EventOutcome::Duplicate(Placed { id, seq, ts })
+        } else {
+            EventOutcome::IdConflict(Placed { id, seq, ts })
+        }
+    }
+
+    /// The index of the first event at `seq` or behind it.
+    fn index_from(&self, seq: u64) -> usize {
+        // Without gaps an event lies as far from the first as its position does.
+        let first = self.events.front().map_or(0, |kept| kept.seq);
+        let guess = seq.saturating_sub(first) as usize;
+        match self.events.get(guess) {
+            Some(kept) if kept.seq == seq => guess,
+            _ => self.events.partition_point(|kept| kept.seq < seq),
+        }
+    }
+}
+
+/// Takes events up to a limit, but at least one, and tells whether there are more.
+fn take_within(
+    limit: ReadLimit,
+    events: impl Iterator<Item = StoredEvent>,
+) -> (Vec<StoredEvent>, bool) {
+    let mut taken = Vec::new();
+    let mut bytes = 0;
+    for event in events {
+        bytes += event.stored_bytes();
+        if !taken.is_empty() && (taken.len() >= limit.events || bytes > limit.bytes) {
+            return (taken, true);
+        }
+        taken.push(event);
+    }
+    (taken, false)
+}

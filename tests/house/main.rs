@@ -1,0 +1,20 @@
+//! The house rules that a machine can check. Each rule is a pure function from what the repository holds to the
+//! sentences that say what is wrong, tested on a bad example, and then run on the repository itself.
+
+#![cfg(test)]
+
+mod arrows;
+mod channels;
+mod commands;
+mod heads;
+mod ignored;
+mod leftovers;
+mod length;
+mod machine_paths;
+mod makefile;
+mod manifests;
+mod names;
+mod readme;
+mod root;
+mod tree;
+mod workspace;
