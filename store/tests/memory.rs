@@ -5,8 +5,8 @@
 use prombus_store::conformance::Harness;
 use prombus_store::memory::MemoryStore;
 use prombus_store::{
-    Batch, Change, CommitError, Draft, EventOutcome, LimitReached, ManualClock, Placed, Receipt,
-    Store, TopicOptions,
+    Batch, Change, CommitError, Draft, EventOutcome, LimitReached, ManualClock, Placed, ReadLimit,
+    Receipt, Store, TopicOptions,
 };
 use std::sync::Arc;
 
@@ -76,6 +76,45 @@ async fn a_full_store_forgets_what_it_may_before_it_refuses() {
         publish(&store, 1).await.expect("retention makes room");
     }
     assert!(store.status().bytes <= MAX_BYTES);
+}
+
+#[tokio::test]
+async fn compaction_keeps_no_more_than_it_must() {
+    let clock = Arc::new(ManualClock::at(1));
+    let store = MemoryStore::new(clock.clone());
+    let options = TopicOptions {
+        compaction: true,
+        ..TopicOptions::default()
+    };
+    put_topic(&store, options).await;
+    let mut batch = Batch::new();
+    for (key, payload) in [
+        ("a", "1"),
+        ("b", "1"),
+        ("a", "2"),
+        ("b", "null"),
+        ("a", "3"),
+    ] {
+        let draft = Draft {
+            key: Some(key),
+            payload,
+            tombstone: payload == "null",
+            ..Draft::default()
+        };
+        batch.publish(&"t".into(), &draft);
+    }
+    store.commit(batch).await.expect("a commit");
+    for (now_ms, kept) in [(1, &[4, 5][..]), (25 * 60 * 60 * 1000, &[5])] {
+        clock.set(now_ms);
+        store.maintain().await.expect("upkeep");
+        let limit = ReadLimit {
+            events: 10,
+            bytes: 10_000,
+        };
+        let page = store.read(&"t".into(), 1, limit).await.expect("a page");
+        let seqs: Vec<u64> = page.events.iter().map(|event| event.seq()).collect();
+        assert_eq!(seqs, kept);
+    }
 }
 
 #[tokio::test]

@@ -155,11 +155,11 @@ impl Front {
     fn check_changes(&self, batch: &Batch) -> Result<(), CommitError> {
         let mut versions: HashMap<&str, Option<u64>> = HashMap::new();
         let mut keyed_bytes = self.keyed_bytes;
-        for change in batch.changes() {
+        for (at, change) in batch.changes().iter().enumerate() {
             let (key, expect, value_bytes) = match change {
                 Change::Put { key, value, expect } => (key, expect, Some(value.len())),
                 Change::Delete { key, expect } => (key, expect, None),
-                Change::Trim { topic, .. } if !self.will_exist(batch, topic) => {
+                Change::Trim { topic, .. } if !self.will_exist(&batch.changes()[..at], topic) => {
                     return Err(unknown(topic));
                 }
                 _ => continue,
@@ -185,17 +185,13 @@ impl Front {
         Ok(())
     }
 
-    /// Whether a topic is there once the batch's changes have happened.
-    fn will_exist(&self, batch: &Batch, name: &str) -> bool {
-        let changed = batch
-            .changes()
-            .iter()
-            .rev()
-            .find_map(|change| match change {
-                Change::PutTopic { topic, .. } if &**topic == name => Some(true),
-                Change::DeleteTopic { topic } if &**topic == name => Some(false),
-                _ => None,
-            });
+    /// Whether a topic is there once these changes have happened.
+    fn will_exist(&self, changes: &[Change], name: &str) -> bool {
+        let changed = changes.iter().rev().find_map(|change| match change {
+            Change::PutTopic { topic, .. } if &**topic == name => Some(true),
+            Change::DeleteTopic { topic } if &**topic == name => Some(false),
+            _ => None,
+        });
         changed.unwrap_or_else(|| self.topics.get(name).is_some())
     }
 
@@ -225,7 +221,7 @@ impl Front {
         let mut in_batch: HashMap<(&str, &str), &[u8]> = HashMap::new();
         let ids: Vec<Option<Id>> = batch.events().map(|event| event.id()).collect();
         for (at, event) in batch.events().enumerate() {
-            if !self.will_exist(batch, event.topic()) {
+            if !self.will_exist(batch.changes(), event.topic()) {
                 return Err(unknown(event.topic()));
             }
             let topic = self.topic_after(batch, event.topic());

@@ -1,5 +1,6 @@
 //! Tables of names against a sorted map.
 
+use super::block::DamagedBlock;
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

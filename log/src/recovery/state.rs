@@ -91,7 +91,7 @@ impl State {
     fn apply_event(&mut self, segment: &mut StreamSegment, offset: u32, event: &StoredEvent) {
         let (seq, ts) = (event.seq(), event.ts());
         let number = event.topic_number();
-        let bus_ts = if event.has_own_ts() { 0 } else { ts };
+        let bus_ts = self.bus_time(event);
         self.find_topic(number, event.topic(), seq, bus_ts);
         let entry = StreamEntry {
             seq,
@@ -111,13 +111,15 @@ impl State {
             let payload = event.payload().as_bytes();
             self.own_ids
                 .insert(number, &placed, payload, segment.number);
-            // An id that came back to its very position counts for those made after it.
-            let made = MadeId::parse(id.as_str());
-            let tag = tag_of(self.log_id, number);
-            if let Some(made) = made.filter(|made| made.tag == tag && made.seq == seq) {
-                self.find_topic(number, event.topic(), seq, made.ms);
-            }
         }
+    }
+
+    /// The log's own time of an event: in its ts unless the publisher gave that, and in its id if the log made it.
+    fn bus_time(&self, event: &StoredEvent) -> u64 {
+        let given = if event.has_own_ts() { 0 } else { event.ts() };
+        let tag = tag_of(self.log_id, event.topic_number());
+        let made = MadeId::parse(&event.id()).filter(|made| made.tag == tag);
+        given.max(made.map_or(0, |made| made.ms))
     }
 
     /// Moves a topic behind an event. Only where damage took the record that made the topic is it made here, from

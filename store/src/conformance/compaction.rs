@@ -110,15 +110,13 @@ pub async fn tombstones_stay_a_day_and_may_go_then<H: Harness>(harness: &H) {
     case.maintain().await;
     let case = case.reopen().await;
     let events = case.all(&topic).await;
-    let of_a: Vec<&StoredEvent> = events
-        .iter()
-        .filter(|one| one.key().as_deref() == Some("a"))
-        .collect();
+    let of_a = |event: &&StoredEvent| event.key().as_deref() == Some("a");
+    let last = events.iter().rfind(of_a);
     assert!(
-        of_a.last().is_none_or(|event| event.is_tombstone()),
-        "what it buried stays buried"
+        last.is_none_or(StoredEvent::is_tombstone),
+        "what it buried does not come back"
     );
-    let expected = of_a.last().map(|event| event.seq());
+    let expected = last.map(StoredEvent::seq);
     assert_eq!(case.latest_seq(&topic, "a").await, expected);
     assert_eq!(case.latest_seq(&topic, "b").await, Some(2));
     assert_eq!(case.store(&topic, &keyed("a", "\"back\"")).await.seq, 4);
