@@ -254,8 +254,12 @@ impl Log {
 }
 
 impl Drop for Log {
+    /// What was appended is still committed, so that nobody waits for ever; the mark of a clean stop is left only by
+    /// [`Log::close`].
     fn drop(&mut self) {
+        self.shared.front().refuse(CommitError::Closed);
         self.stop_threads();
+        self.shared.commit_round();
     }
 }
 

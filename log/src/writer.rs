@@ -257,8 +257,16 @@ impl Shared {
     /// Each full segment costs memory until it is sealed, so there may not be many.
     fn wait_for_sealing(&self) {
         let mut upkeep = self.upkeep();
+        // If sealing fails, say because the disk is full, publishers hear of it by their own writes.
+        let is_failing = || {
+            let failure = self.stats.upkeep_failure.lock();
+            failure
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .is_some()
+        };
         while self.options.threads
             && !upkeep.stopping
+            && !is_failing()
             && self.view().streams.len() > self.options.max_unsealed_segments
         {
             upkeep.wanted = true;

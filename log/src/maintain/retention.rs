@@ -5,18 +5,39 @@ use crate::shared::Shared;
 use crate::view::{TopicView, View};
 use std::sync::Arc;
 
+/// What a topic may keep.
+struct Limits {
+    topic: Arc<str>,
+    /// The ts of the oldest event to keep, where something may be older.
+    cutoff_ts: Option<u64>,
+    /// The first position that count and bytes leave.
+    first_seq: u64,
+    /// The tail when this was found.
+    tail_seq: u64,
+}
+
 impl Shared {
     /// Forgets what the topics' options say. The space is freed by later upkeep.
     pub(super) fn apply_retention(&self) {
         let now_ms = self.options.clock.now_ms();
         let mut batch = Batch::new();
-        for (topic, cutoff_ts, mut first_seq) in self.limits_of_topics(now_ms) {
-            if let Some(cutoff_ts) = cutoff_ts {
-                // The longest run of events at the front that are all older.
-                let kept = self.find_ts(&topic, cutoff_ts).ok();
-                first_seq = first_seq.max(kept.flatten().unwrap_or(u64::MAX));
+        for limits in self.limits_of_topics(now_ms) {
+            let Limits {
+                topic,
+                cutoff_ts,
+                mut first_seq,
+                tail_seq,
+            } = limits;
+            // The longest run of events at the front that are all older goes. Nothing behind the tail that was seen
+            // does, and nothing where the disk does not answer.
+            if let Some(cutoff_ts) = cutoff_ts
+                && let Ok(kept) = self.find_ts(&topic, cutoff_ts)
+            {
+                first_seq = first_seq.max(kept.unwrap_or(tail_seq + 1).min(tail_seq + 1));
             }
-            batch.change(Change::Trim { topic, first_seq });
+            if first_seq > 0 {
+                batch.change(Change::Trim { topic, first_seq });
+            }
         }
         // Nobody waits for the answer: what is not trimmed now will be next time.
         if !batch.is_empty() {
@@ -24,9 +45,8 @@ impl Shared {
         }
     }
 
-    /// The topics that may have something to forget: their name, the ts of the oldest event to keep, and the first
-    /// position that count and bytes leave.
-    fn limits_of_topics(&self, now_ms: u64) -> Vec<(Arc<str>, Option<u64>, u64)> {
+    /// The topics that may have something to forget.
+    fn limits_of_topics(&self, now_ms: u64) -> Vec<Limits> {
         let view = self.view();
         let mut limits = Vec::new();
         for topic in view.topics.values() {
@@ -47,7 +67,12 @@ impl Shared {
                 .filter(|cutoff_ts| oldest_ts(&view, topic) < *cutoff_ts);
             let first_seq = by_events.max(by_bytes);
             if cutoff_ts.is_some() || first_seq > topic.first_seq {
-                limits.push((topic.name.clone(), cutoff_ts, first_seq));
+                limits.push(Limits {
+                    topic: topic.name.clone(),
+                    cutoff_ts,
+                    first_seq,
+                    tail_seq,
+                });
             }
         }
         limits

@@ -11,7 +11,7 @@ use crate::record::StoredEvent;
 use crate::segment::index::{KEY_SPACE, OWN_ID_SPACE};
 use crate::segment::sealed::RunItem;
 use crate::shared::Shared;
-use crate::view::SealedRun;
+use crate::view::{SealedRun, View};
 use std::sync::Arc;
 
 const ONE_EVENT: ReadLimit = ReadLimit {
@@ -31,10 +31,13 @@ struct TopicPlace {
 impl Shared {
     /// The position of an id that readers can see.
     pub(crate) fn find_id(&self, topic: &str, id: &str) -> Result<Option<u64>, ReadError> {
-        let place = self.place(topic)?;
         let Some(id) = Id::own(id) else {
             return Ok(None);
         };
+        // First where ids wait to be sealed, then the sealed ones: sealing moves them the same way.
+        let number = self.place(topic)?.number;
+        let waiting = self.front().own_ids.seq_of(number, &id);
+        let place = self.place(topic)?;
         let visible = place.first_seq..place.tail_seq + 1;
         let made = MadeId::parse(id.as_str()).filter(|made| made.tag == place.tag);
         if let Some(made) = made.filter(|made| visible.contains(&made.seq))
@@ -43,7 +46,6 @@ impl Shared {
         {
             return Ok(Some(made.seq));
         }
-        let waiting = self.front().own_ids.seq_of(place.number, &id);
         let found = match waiting {
             Some(seq) => Some(seq),
             None => self.sealed_own_id(&place, &id)?.map(|event| event.seq()),
@@ -53,7 +55,16 @@ impl Shared {
 
     /// The first position whose event has this ts or a later one.
     pub(crate) fn find_ts(&self, topic: &str, ts: u64) -> Result<Option<u64>, ReadError> {
-        let place = self.place(topic)?;
+        // What is not sealed is looked at together with what is, since sealing moves events from one to the other.
+        let (place, unsealed) = {
+            let view = self.view();
+            let place = place_of(&view, topic)?;
+            let found = view.streams.iter().find_map(|stream| {
+                let run = stream.runs.get(&place.number)?;
+                run.first_at_ts(ts, place.first_seq)
+            });
+            (place, found)
+        };
         for run in &place.runs {
             let info = run.info();
             if info.max_ts < ts || info.last_seq < place.first_seq {
@@ -76,21 +87,16 @@ impl Shared {
                 }
             }
         }
-        let view = self.view();
-        let found = view.streams.iter().find_map(|stream| {
-            let run = stream.runs.get(&place.number)?;
-            run.first_at_ts(ts, place.first_seq)
-        });
-        Ok(found)
+        Ok(unsealed)
     }
 
     /// The latest event of a key.
     pub(crate) fn latest(&self, topic: &str, key: &str) -> Result<Option<StoredEvent>, ReadError> {
-        let place = self.place(topic)?;
-        let waiting = {
+        let (place, waiting) = {
             let view = self.view();
+            let place = place_of(&view, topic)?;
             let mut newest_first = view.streams.iter().rev();
-            newest_first.find_map(|stream| {
+            let waiting = newest_first.find_map(|stream| {
                 let run = stream.runs.get(&place.number)?;
                 let seq = *run.keys.get(key)?;
                 let entries = vec![*run.entries_from(seq).first()?];
@@ -99,7 +105,8 @@ impl Shared {
                     file: stream.file.clone(),
                     entries,
                 })
-            })
+            });
+            (place, waiting)
         };
         let kept = |event: &StoredEvent| event.seq() >= place.first_seq;
         if let Some(places) = waiting {
@@ -223,14 +230,17 @@ impl Shared {
     }
 
     fn place(&self, name: &str) -> Result<TopicPlace, ReadError> {
-        let view = self.view();
-        let topic = view.topic(name).ok_or_else(|| unknown(name))?;
-        Ok(TopicPlace {
-            number: topic.number,
-            tag: topic.tag,
-            first_seq: topic.first_seq,
-            tail_seq: topic.tail_seq(),
-            runs: topic.runs.clone(),
-        })
+        place_of(&self.view(), name)
     }
+}
+
+fn place_of(view: &View, name: &str) -> Result<TopicPlace, ReadError> {
+    let topic = view.topic(name).ok_or_else(|| unknown(name))?;
+    Ok(TopicPlace {
+        number: topic.number,
+        tag: topic.tag,
+        first_seq: topic.first_seq,
+        tail_seq: topic.tail_seq(),
+        runs: topic.runs.clone(),
+    })
 }
