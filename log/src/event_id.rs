@@ -19,6 +19,9 @@ const TAG_LOW_BITS: u32 = 18;
 /// Where the hyphens of a UUID stand in its text.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
+/// Where the two digits of each byte of a UUID stand in its text.
+const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
 /// An event's id as text, kept inline.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Id {
@@ -73,14 +76,9 @@ impl MadeId {
             | u128::from(self.seq & MAX_SEQ);
         const HEX: &[u8; 16] = b"0123456789abcdef";
         let mut text = [b'-'; UUID_TEXT_BYTES];
-        let mut at = 0;
-        for byte in bits.to_be_bytes() {
-            if HYPHENS.contains(&at) {
-                at += 1;
-            }
+        for (byte, at) in bits.to_be_bytes().into_iter().zip(DIGITS) {
             text[at] = HEX[usize::from(byte >> 4)];
             text[at + 1] = HEX[usize::from(byte & 15)];
-            at += 2;
         }
         Id::inline(&text)
     }

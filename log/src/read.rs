@@ -11,7 +11,7 @@ use crate::files::File;
 use crate::receipt::{Page, ReadLimit};
 use crate::record::StoredEvent;
 use crate::recovery::reindex;
-use crate::segment::index::IndexError;
+use crate::segment::index::{IndexError, Section};
 use crate::segment::sealed::{RunItem, Sealed};
 use crate::segment::stream::StreamEntry;
 use crate::shared::Shared;
@@ -239,12 +239,13 @@ impl Shared {
         if !is_current(&self.view()) {
             return Ok(());
         }
+        let checkpoint = segment.index.load(Section::Checkpoint).unwrap_or_default();
         let healed = reindex(
             &*self.files,
             &self.cache,
             segment.header,
             &self.damage,
-            None,
+            checkpoint,
         )?;
         let mut view = self.view_mut();
         if is_current(&view) {

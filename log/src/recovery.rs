@@ -29,6 +29,7 @@ use crate::segment::{
 use crate::shared::Parts;
 use crate::view::View;
 use crate::writer::{Writer, create_segment};
+use reindex::OldIndex;
 use rescue::rescue_stream;
 use state::State;
 use std::collections::{BTreeMap, HashMap};
@@ -309,7 +310,19 @@ impl Opening {
             (Ok(header), true) => header,
             _ => rescue_events(&*self.files, &self.damage, candidate.number, &survey)?,
         };
-        reindex(&*self.files, &self.cache, header, &self.damage, None)
+        // After a crash in the middle of a rewrite the index is the one of the older data, of which some was let go.
+        let is_of_this = |old: &OldIndex| match candidate.header {
+            Ok(found) => found.generation == old.generation,
+            Err(_) => true,
+        };
+        let old = OldIndex::read(&*self.files, &self.cache, candidate.number).filter(is_of_this);
+        let checkpoint = old.as_ref().map(|old| old.checkpoint.clone());
+        let checkpoint = checkpoint.unwrap_or_default();
+        let sealed = reindex(&*self.files, &self.cache, header, &self.damage, checkpoint)?;
+        if let Some(old) = old {
+            old.note_missing(&*self.files, &self.damage, &sealed);
+        }
+        Ok(sealed)
     }
 
     /// Reads a segment that is not sealed. `None` if it was never finished and is gone now.

@@ -49,7 +49,8 @@ impl Tails {
         }
     }
 
-    /// Follows `topic`, whose tail is `tail` now. `tail` is asked for under the lock, so that no move is missed.
+    /// Follows `topic`, whose tail is `tail` now. `tail` is asked for under the lock, so that no move is missed; a
+    /// store that calls [`Self::moved`] under a lock of its own must hold that lock here already.
     pub(crate) fn watch(&self, topic: &Arc<str>, tail: impl FnOnce() -> u64) -> TailWatch {
         let mut by_topic = self.lock();
         if by_topic.len() >= Self::SWEEP_AT && by_topic.len().is_power_of_two() {

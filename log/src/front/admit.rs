@@ -95,9 +95,10 @@ impl Front {
         if let Some(id) = event.id() {
             let number = topic.record.number;
             let (first_seq, next_seq) = (topic.record.first_seq, topic.record.next_seq);
-            let taken = held
-                .or_else(|| self.own_ids.find(number, &id, event.payload()))
-                .filter(|held| topic.holds(held, first_seq, next_seq));
+            // What waits to be sealed is newer than what was looked up, which retention may have let go.
+            let unsealed = self.own_ids.find(number, &id, event.payload());
+            let mut found = [unsealed, held].into_iter().flatten();
+            let taken = found.find(|held| topic.holds(held, first_seq, next_seq));
             match taken {
                 Some(held) if held.same_payload => {
                     return (EventOutcome::Duplicate(held.placed), durability);
@@ -105,7 +106,8 @@ impl Front {
                 Some(held) => return (EventOutcome::IdConflict(held.placed), durability),
                 None => {}
             }
-            if let Some(ahead) = held.filter(|held| held.is_ahead) {
+            let ahead = held.filter(|held| held.is_ahead && held.topic == number);
+            if let Some(ahead) = ahead {
                 topic.record.last_ts = topic.record.last_ts.max(ahead.placed.ts);
             }
         }
@@ -232,9 +234,10 @@ impl Front {
             let found = topic.and_then(|(topic, first_seq)| {
                 let before = stored.get(&**event.topic()).unwrap_or(&0);
                 let next_seq = topic.record.next_seq + before;
+                let unsealed = self.own_ids.find(topic.record.number, id, event.payload());
                 let held = held.get(at).copied().flatten();
-                held.or_else(|| self.own_ids.find(topic.record.number, id, event.payload()))
-                    .filter(|held| topic.holds(held, first_seq, next_seq))
+                let mut found = [unsealed, held].into_iter().flatten();
+                found.find(|held| topic.holds(held, first_seq, next_seq))
             });
             let earlier = in_batch.get(&(&**event.topic(), id.as_str())).copied();
             let same = match (found, earlier) {

@@ -25,6 +25,8 @@ struct OwnId {
 /// An id that the topic holds already.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
+    /// The number of the topic it was found in: one of the same name may have taken its place since.
+    pub(crate) topic: u32,
     pub(crate) placed: Placed,
     pub(crate) same_payload: bool,
     /// It is of the form made in this topic, for a position that readers do not see yet.
@@ -35,6 +37,7 @@ impl OwnIds {
     pub(crate) fn find(&self, topic: u32, id: &Id, payload: &[u8]) -> Option<Held> {
         let found = self.by_name.get(name(topic, id).as_slice())?;
         Some(Held {
+            topic,
             placed: Placed {
                 id: *id,
                 seq: found.seq,

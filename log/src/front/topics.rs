@@ -116,10 +116,11 @@ impl Topic {
     /// id of the form made here for a position that readers do not see yet is on its way or reserved; only at its
     /// very position it is welcome, which is how events come back into an older copy of their log.
     pub(crate) fn holds(&self, held: &Held, first_seq: u64, next_seq: u64) -> bool {
-        match held.is_ahead {
+        let is_taken = match held.is_ahead {
             true => held.placed.seq != next_seq,
             false => (first_seq..self.record.next_seq).contains(&held.placed.seq),
-        }
+        };
+        is_taken && held.topic == self.record.number
     }
 
     /// Whether the event at `seq` becomes visible by sync. After a change from `fsync` to `os` that stays so until

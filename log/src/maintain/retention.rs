@@ -8,6 +8,7 @@ use std::sync::Arc;
 /// What a topic may keep.
 struct Limits {
     topic: Arc<str>,
+    number: u32,
     /// The ts of the oldest event to keep, where something may be older.
     cutoff_ts: Option<u64>,
     /// The first position that count and bytes leave.
@@ -20,28 +21,37 @@ impl Shared {
     /// Forgets what the topics' options say. The space is freed by later upkeep.
     pub(super) fn apply_retention(&self) {
         let now_ms = self.options.clock.now_ms();
-        let mut batch = Batch::new();
-        for limits in self.limits_of_topics(now_ms) {
-            let Limits {
-                topic,
-                cutoff_ts,
-                mut first_seq,
-                tail_seq,
-            } = limits;
+        let mut limits = self.limits_of_topics(now_ms);
+        for limits in &mut limits {
             // The longest run of events at the front that are all older goes. Nothing behind the tail that was seen
             // does, and nothing where the disk does not answer.
-            if let Some(cutoff_ts) = cutoff_ts
-                && let Ok(kept) = self.find_ts(&topic, cutoff_ts)
+            if let Some(cutoff_ts) = limits.cutoff_ts
+                && let Ok(kept) = self.find_ts(&limits.topic, cutoff_ts)
             {
-                first_seq = first_seq.max(kept.unwrap_or(tail_seq + 1).min(tail_seq + 1));
+                let behind_tail = limits.tail_seq + 1;
+                let kept_from = kept.unwrap_or(behind_tail).min(behind_tail);
+                limits.first_seq = limits.first_seq.max(kept_from);
             }
-            if first_seq > 0 {
-                batch.change(Change::Trim { topic, first_seq });
+        }
+        self.trim(&limits, now_ms);
+    }
+
+    /// Moves the topics' first positions, except where another topic of the name has come meanwhile.
+    fn trim(&self, limits: &[Limits], now_ms: u64) {
+        let mut front = self.front();
+        let mut batch = Batch::new();
+        for limits in limits.iter().filter(|limits| limits.first_seq > 0) {
+            let topic = front.topics.get(&limits.topic);
+            if topic.is_some_and(|topic| topic.record.number == limits.number) {
+                batch.change(Change::Trim {
+                    topic: limits.topic.clone(),
+                    first_seq: limits.first_seq,
+                });
             }
         }
         // Nobody waits for the answer: what is not trimmed now will be next time.
-        if !batch.is_empty() {
-            drop(self.append(&batch));
+        if !batch.is_empty() && front.admit(&batch, &[], now_ms).is_ok() {
+            self.want_sync(&mut front);
         }
     }
 
@@ -69,6 +79,7 @@ impl Shared {
             if cutoff_ts.is_some() || first_seq > topic.first_seq {
                 limits.push(Limits {
                     topic: topic.name.clone(),
+                    number: topic.number,
                     cutoff_ts,
                     first_seq,
                     tail_seq,

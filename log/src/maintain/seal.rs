@@ -78,13 +78,7 @@ impl Shared {
     fn seal_in_place(&self, full: &Full) -> io::Result<Arc<Sealed>> {
         let header = header_of(full)?;
         let checkpoint = checkpoint_of(&full.next)?;
-        reindex(
-            &*self.files,
-            &self.cache,
-            header,
-            &self.damage,
-            Some(checkpoint),
-        )
+        reindex(&*self.files, &self.cache, header, &self.damage, checkpoint)
     }
 
     fn seal_grouped(&self, full: &Full) -> io::Result<Arc<Sealed>> {

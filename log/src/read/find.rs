@@ -161,6 +161,7 @@ impl Shared {
                 ts: made.ms,
             };
             return Ok(Some(Held {
+                topic: place.number,
                 placed,
                 same_payload: false,
                 is_ahead: true,
@@ -175,6 +176,7 @@ impl Shared {
             None => self.sealed_own_id(place, id)?,
         };
         Ok(event.map(|event| Held {
+            topic: place.number,
             placed: Placed {
                 id: *id,
                 seq: event.seq(),

@@ -59,7 +59,15 @@ pub(crate) fn write_event(
     let body = start + HEAD_BYTES;
 
     out.extend_from_slice(br#"{"id":"#);
-    push_string(out, place.id.as_str());
+    match event.id() {
+        Some(own) => push_string(out, own.as_str()),
+        // A made id has nothing to escape.
+        None => {
+            out.push(b'"');
+            out.extend_from_slice(place.id.as_str().as_bytes());
+            out.push(b'"');
+        }
+    }
     let id_length = out.len() - body - ID_AT - 1;
     out.extend_from_slice(event.sid_json());
     out.extend_from_slice(br#","ts":"#);

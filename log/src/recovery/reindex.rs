@@ -10,14 +10,39 @@ use crate::segment::{Found, Scanner, SegmentHeader, data_name, index_name};
 use std::io;
 use std::sync::Arc;
 
-/// Reads a segment's events and gives it an index with a copy of the checkpoint behind it, the old index's unless
-/// another is given. What the old index knew and the data has no more is noted, and so are bad stretches.
+/// What the index that lies beside a segment says, whatever data it was made for.
+pub(crate) struct OldIndex {
+    pub(crate) generation: u32,
+    runs: Vec<RunInfo>,
+    pub(crate) checkpoint: Vec<u8>,
+}
+
+impl OldIndex {
+    pub(crate) fn read(files: &dyn Files, cache: &Arc<SectionCache>, number: u64) -> Option<Self> {
+        let file = files.open(&index_name(number)).ok()?;
+        let index = Index::open_for_any_data(file, cache.clone()).ok()?;
+        Some(Self {
+            generation: index.generation(),
+            runs: RunInfo::read_all(&index.load(Section::Directory).ok()?)?,
+            checkpoint: index.load(Section::Checkpoint).unwrap_or_default(),
+        })
+    }
+
+    /// Notes what this index knew and the data has no more.
+    pub(crate) fn note_missing(&self, files: &dyn Files, damage: &DamageList, sealed: &Sealed) {
+        for run in &self.runs {
+            note_missing(files, damage, sealed, run);
+        }
+    }
+}
+
+/// Reads a segment's events and gives it an index with a copy of the checkpoint behind it. Bad stretches are noted.
 pub(crate) fn reindex(
     files: &dyn Files,
     cache: &Arc<SectionCache>,
     header: SegmentHeader,
     damage: &DamageList,
-    checkpoint: Option<Vec<u8>>,
+    checkpoint: Vec<u8>,
 ) -> io::Result<Arc<Sealed>> {
     let number = header.number;
     let file = files.open(&data_name(number))?;
@@ -43,39 +68,20 @@ pub(crate) fn reindex(
             }
         }
     }
-    let old = old_index(files, cache, number);
-    let checkpoint = checkpoint.or_else(|| old.as_ref().map(|(_, state)| state.clone()));
     let owner = IndexFor {
         number,
         generation: header.generation,
         data_bytes,
     };
-    let bytes = builder.finish(owner, checkpoint.unwrap_or_default());
+    let bytes = builder.finish(owner, checkpoint);
     write_whole(files, &index_name(number), &bytes)?;
     cache.forget(number);
     let index = Index::open(files.open(&index_name(number))?, owner, cache.clone());
     let sealed = index.and_then(|index| Sealed::new(header, file, data_bytes, index));
-    let sealed = sealed.map_err(|error| match error {
+    sealed.map(Arc::new).map_err(|error| match error {
         IndexError::Io(error) => error,
         IndexError::Damaged => io::Error::other("an index that was just written is damaged"),
-    })?;
-    for run in old.into_iter().flat_map(|(runs, _)| runs) {
-        note_missing(files, damage, &sealed, &run);
-    }
-    Ok(Arc::new(sealed))
-}
-
-/// What the old index said, whatever data it was made for.
-fn old_index(
-    files: &dyn Files,
-    cache: &Arc<SectionCache>,
-    number: u64,
-) -> Option<(Vec<RunInfo>, Vec<u8>)> {
-    let file = files.open(&index_name(number)).ok()?;
-    let index = Index::open_for_any_data(file, cache.clone()).ok()?;
-    let runs = RunInfo::read_all(&index.load(Section::Directory).ok()?)?;
-    let checkpoint = index.load(Section::Checkpoint).unwrap_or_default();
-    Some((runs, checkpoint))
+    })
 }
 
 /// Notes the positions at a run's ends that are gone. Gaps inside are noted by whoever finds the bad bytes there.

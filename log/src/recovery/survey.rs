@@ -65,6 +65,9 @@ impl Survey {
         }
         let torn = bad.iter().find(|(range, _)| range.start >= proven);
         let end = torn.map_or(batch_end, |(_, before)| *before);
+        // What was synced ended with a whole batch, even where its last record is damaged now or, in a segment that
+        // is grouped by topic, lies elsewhere.
+        let end = end.max(proven.min(file_bytes));
         let damage = bad
             .into_iter()
             .map(|(range, _)| range)

@@ -141,6 +141,11 @@ impl Index {
         })
     }
 
+    /// The generation of the data it was made for.
+    pub(crate) fn generation(&self) -> u32 {
+        self.owner.generation
+    }
+
     /// Bytes of the whole index.
     pub(crate) fn bytes(&self) -> u64 {
         let sections = self.sections.iter().map(|(_, length, _)| length);

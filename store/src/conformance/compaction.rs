@@ -124,6 +124,27 @@ pub async fn tombstones_stay_a_day_and_may_go_then<H: Harness>(harness: &H) {
     assert_eq!(case.latest_seq(&topic, "a").await, Some(4));
 }
 
+/// Where nothing is left, the first position to read is the next one to be given.
+pub async fn a_topic_may_be_compacted_to_nothing<H: Harness>(harness: &H) {
+    let (case, topic) = compacted(harness).await;
+    let gone = ["a", "b", "c"].map(|key| Draft {
+        tombstone: true,
+        ..keyed(key, "null")
+    });
+    case.store_all(&topic, &gone).await;
+    case.clock.advance(2 * DAY_MS);
+    case.maintain().await;
+    let case = case.reopen().await;
+    let kept = case.all(&topic).await;
+    let info = case.info(&topic);
+    assert_eq!((info.tail_seq, info.events), (3, kept.len() as u64));
+    let oldest_seq = kept.first().map_or(4, StoredEvent::seq);
+    assert!(info.first_seq <= oldest_seq, "{info:?}");
+    assert!(!kept.is_empty() || info.first_seq == 4, "{info:?}");
+    assert_eq!(case.store(&topic, &keyed("a", "1")).await.seq, 4);
+    assert_eq!(case.latest_seq(&topic, "a").await, Some(4));
+}
+
 /// Where compaction is off, nothing is dropped.
 pub async fn other_topics_are_left_alone<H: Harness>(harness: &H) {
     let (case, _) = compacted(harness).await;

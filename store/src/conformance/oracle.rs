@@ -6,6 +6,7 @@ use crate::{
     TopicOptions,
 };
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Everything a store should hold.
@@ -37,9 +38,13 @@ pub(super) struct OracleEvent {
     pub(super) id: String,
     pub(super) ts: u64,
     pub(super) key: Option<String>,
-    pub(super) payload: String,
+    pub(super) payload: Text,
     pub(super) tombstone: bool,
 }
+
+/// A payload, of which a failure shows only the beginning.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Text(pub(super) String);
 
 /// An event to publish, owned.
 #[derive(Debug, Clone)]
@@ -48,7 +53,7 @@ pub(super) struct OracleDraft {
     pub(super) id: Option<Id>,
     pub(super) ts: Option<u64>,
     pub(super) key: Option<String>,
-    pub(super) payload: String,
+    pub(super) payload: Text,
     pub(super) tombstone: bool,
 }
 
@@ -78,7 +83,7 @@ impl OracleBatch {
                 id: event.id,
                 ts: event.ts,
                 key: event.key.as_deref(),
-                payload: &event.payload,
+                payload: &event.payload.0,
                 tombstone: event.tombstone,
                 ..Draft::default()
             };
@@ -171,7 +176,7 @@ impl Oracle {
 
     /// Whether an atomic batch has an event that cannot be stored.
     fn refuses(&self, batch: &OracleBatch) -> bool {
-        let mut ids: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+        let mut ids: BTreeMap<(&str, &str), &Text> = BTreeMap::new();
         batch.atomic
             && batch.events.iter().any(|draft| {
                 let Some(topic) = self.topics.get(&draft.topic) else {
@@ -180,12 +185,10 @@ impl Oracle {
                 let Some(id) = &draft.id else {
                     return false;
                 };
-                let held = topic
-                    .with_id(id.as_str())
-                    .map(|event| event.payload.as_str());
+                let held = topic.with_id(id.as_str()).map(|event| &event.payload);
                 let first = ids.entry((&draft.topic, id.as_str()));
                 let first = first.or_insert(held.unwrap_or(&draft.payload));
-                *first != draft.payload
+                **first != draft.payload
             })
     }
 
@@ -292,6 +295,19 @@ impl OracleEvent {
     }
 }
 
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 30;
+        let shown: String = self.0.chars().take(SHOWN).collect();
+        let more = if shown.len() < self.0.len() {
+            "…"
+        } else {
+            ""
+        };
+        write!(f, "{shown}{more} of {} bytes", self.0.len())
+    }
+}
+
 impl From<&StoredEvent> for OracleEvent {
     fn from(event: &StoredEvent) -> Self {
         Self {
@@ -299,7 +315,7 @@ impl From<&StoredEvent> for OracleEvent {
             id: event.id().into_owned(),
             ts: event.ts(),
             key: event.key().map(|key| key.into_owned()),
-            payload: event.payload().into(),
+            payload: Text(event.payload().into()),
             tombstone: event.is_tombstone(),
         }
     }

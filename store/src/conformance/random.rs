@@ -3,7 +3,7 @@
 use super::Harness;
 use super::case::{Case, START_MS};
 use super::comparing::{KEYS, compare_reads};
-use super::oracle::{Oracle, OracleBatch, OracleDraft, OracleTopic, check};
+use super::oracle::{Oracle, OracleBatch, OracleDraft, OracleTopic, Text, check};
 use super::random_numbers::Random;
 use crate::{Change, Clock, Durability, EventOutcome, Expect, Id, TopicOptions};
 use std::sync::Arc;
@@ -172,7 +172,7 @@ impl<H: Harness> Run<'_, H> {
             ts,
             tombstone: payload == "null",
             key,
-            payload,
+            payload: Text(payload),
         }
     }
 

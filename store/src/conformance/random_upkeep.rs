@@ -4,7 +4,7 @@
 use super::Harness;
 use super::case::Case;
 use super::comparing::{KEYS, compare_reads};
-use super::oracle::{Oracle, OracleBatch, OracleDraft, OracleEvent, check};
+use super::oracle::{Oracle, OracleBatch, OracleDraft, OracleEvent, Text, check};
 use super::random_numbers::Random;
 use crate::{Change, Clock, TopicOptions};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +88,7 @@ impl<H: Harness> Run<'_, H> {
             id: None,
             ts: None,
             key,
-            payload: if tombstone { "null".into() } else { long },
+            payload: Text(if tombstone { "null".into() } else { long }),
             tombstone,
         }
     }

@@ -81,7 +81,11 @@ impl IndexBuilder {
             );
         }
         let mut own_ids = self.own_ids;
-        own_ids.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        // An id that retention let go may have been published again; the newest counts.
+        own_ids.sort_unstable_by(|a, b| {
+            let newest_first = b.2.seq.cmp(&a.2.seq);
+            (a.0, &a.1).cmp(&(b.0, &b.1)).then(newest_first)
+        });
         own_ids.dedup_by(|later, earlier| (later.0, &later.1) == (earlier.0, &earlier.1));
         keys.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
         let own_ids = own_ids
