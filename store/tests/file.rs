@@ -1,6 +1,7 @@
 //! The file store keeps the contract: with ordinary segments, and with segments so small that everything is sealed,
 //! rewritten and merged all the time.
-#![cfg(all(test, feature = "file"))]
+#![cfg(test)]
+#![cfg(feature = "file")]
 
 use prombus_log::LogOptions;
 use prombus_store::conformance::Harness;

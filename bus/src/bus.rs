@@ -1,0 +1,136 @@
+//! The bus: the handle that everything begins with.
+
+mod admin;
+mod groups;
+
+use crate::consumer::{Consumer, consume};
+use crate::core::Core;
+use crate::error::{OpenError, SubscribeError};
+use crate::group::registry::Registry;
+use crate::options::BusOptions;
+use crate::publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions};
+use crate::subscription::{Delivery, SubscribeOptions, Subscription, subscribe};
+use crate::topics::Topics;
+use prombus_store::{CommitError, Store};
+use serde::Serialize;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+/// A durable event bus on a store. Cloning it is cheap; when the last clone is gone, its tasks write down what they
+/// have and stop. [`Bus::close`] does the same and waits for it.
+#[derive(Clone)]
+pub struct Bus {
+    core: Arc<Core>,
+    registry: Arc<Registry>,
+}
+
+impl Bus {
+    /// Opens a bus on a store, inside a tokio runtime that has its timers enabled.
+    pub fn open(store: Arc<dyn Store>, options: BusOptions) -> Result<Self, OpenError> {
+        options.check()?;
+        let defaults = options.compiled_defaults()?;
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
+        let topics = Topics::new(store.clone(), options.auto_create_topics, defaults);
+        let core = Arc::new(Core::new(store, options, topics));
+        let registry = Registry::new(core.clone(), runtime);
+        Ok(Self { core, registry })
+    }
+
+    /// The store that the bus is on, for reading.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.core.store
+    }
+
+    /// Publishes a value as JSON. The event is on its way when this returns, in the order of the calls; the answer
+    /// comes when it is durable.
+    pub fn publish<T: Serialize + ?Sized>(
+        &self,
+        topic: &str,
+        value: &T,
+        options: &PublishOptions<'_>,
+    ) -> PublishAnswer {
+        let mut batch = self.batch();
+        batch.add_value(topic, value, options);
+        batch.publish().into()
+    }
+
+    /// Publishes JSON text. It is kept as it is written, without insignificant whitespace.
+    pub fn publish_text(
+        &self,
+        topic: &str,
+        payload: &str,
+        options: &PublishOptions<'_>,
+    ) -> PublishAnswer {
+        let mut batch = self.batch();
+        batch.add(topic, payload, options);
+        batch.publish().into()
+    }
+
+    /// An empty batch to add events to.
+    pub fn batch(&self) -> PublishBatch {
+        PublishBatch::new(self.core.clone())
+    }
+
+    /// Publishes a batch in its order, with one wait for all of it and one result for each event.
+    pub fn publish_batch(&self, batch: PublishBatch) -> BatchAnswer {
+        batch.publish()
+    }
+
+    /// Subscribes a group to a topic, to a pattern of topics (`*` one segment, `**` any number), or to several with
+    /// [`SubscribeOptions::topics`]. A group that does not exist is made.
+    pub async fn subscribe(
+        &self,
+        topic: &str,
+        group: &str,
+        options: SubscribeOptions,
+    ) -> Result<Subscription, SubscribeError> {
+        subscribe(&self.core, &self.registry, topic, Some(group), options).await
+    }
+
+    /// Subscribes without a group: one is made for it, and is gone with the subscription. An event whose last attempt
+    /// fails here is dropped, for there is nobody whose dead letter it would be.
+    pub async fn subscribe_ephemeral(
+        &self,
+        topic: &str,
+        options: SubscribeOptions,
+    ) -> Result<Subscription, SubscribeError> {
+        subscribe(&self.core, &self.registry, topic, None, options).await
+    }
+
+    /// Subscribes a handler. Success acknowledges, an error or a panic brings the event back with its text as the
+    /// reason. Up to [`SubscribeOptions::concurrency`] handlers run at a time.
+    pub async fn subscribe_with<H, F, E>(
+        &self,
+        topic: &str,
+        group: &str,
+        options: SubscribeOptions,
+        handler: H,
+    ) -> Result<Consumer, SubscribeError>
+    where
+        H: Fn(Delivery) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: fmt::Display + 'static,
+    {
+        let (concurrency, manual_ack) = (options.concurrency, options.manual_ack);
+        let subscription = self.subscribe(topic, group, options).await?;
+        Ok(consume(subscription, concurrency, manual_ack, handler))
+    }
+
+    /// Closes the bus: nothing new is taken in or leased, groups are written down, tasks stop, and the store is
+    /// closed. Closing twice is fine.
+    pub async fn close(&self) -> Result<(), CommitError> {
+        self.core.close();
+        self.registry.close().await;
+        match self.core.store.close().await {
+            Ok(()) | Err(CommitError::Closed) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl fmt::Debug for Bus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bus").finish_non_exhaustive()
+    }
+}

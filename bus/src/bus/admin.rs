@@ -1,0 +1,108 @@
+//! Making, changing and removing topics.
+
+use super::Bus;
+use crate::error::{AdminError, AlreadyExists, UnknownTopic};
+use crate::group::Ended;
+use crate::group::record::record_prefix;
+use crate::names::check_topic;
+use crate::topic::TopicConfig;
+use prombus_store::{Batch, Change, Expect, TopicInfo};
+use std::sync::Arc;
+
+impl Bus {
+    /// Makes a topic.
+    pub async fn create_topic(&self, topic: &str, config: &TopicConfig) -> Result<(), AdminError> {
+        self.check_topic_change(topic, config)?;
+        if self.core.store.topic(topic).is_some() {
+            let topic = topic.into();
+            return Err(AlreadyExists { topic }.into());
+        }
+        self.put_topic(topic, config).await
+    }
+
+    /// Gives a topic a new configuration.
+    pub async fn configure_topic(
+        &self,
+        topic: &str,
+        config: &TopicConfig,
+    ) -> Result<(), AdminError> {
+        self.check_topic_change(topic, config)?;
+        self.topic(topic)?;
+        self.put_topic(topic, config).await
+    }
+
+    /// A topic as it stands.
+    pub fn topic(&self, topic: &str) -> Result<TopicInfo, AdminError> {
+        check_topic(topic)?;
+        let info = self.core.store.topic(topic);
+        info.ok_or_else(|| {
+            let topic = topic.into();
+            UnknownTopic { topic }.into()
+        })
+    }
+
+    /// All topics, in the order of their names.
+    pub fn topics(&self) -> Vec<TopicInfo> {
+        self.core.store.topics()
+    }
+
+    /// Forgets all events of a topic. Positions go on where they were.
+    pub async fn purge_topic(&self, topic: &str) -> Result<(), AdminError> {
+        let info = self.topic(topic)?;
+        let mut batch = Batch::new();
+        batch.change(Change::Trim {
+            topic: info.name,
+            first_seq: info.tail_seq + 1,
+        });
+        self.commit(batch).await
+    }
+
+    /// Removes a topic, its events and its groups. Their subscriptions end.
+    pub async fn delete_topic(&self, topic: &str) -> Result<(), AdminError> {
+        let name = self.topic(topic)?.name;
+        self.check_open()?;
+        self.registry
+            .abandon_topic(topic, Ended::TopicDeleted)
+            .await;
+        let mut batch = Batch::atomic();
+        batch.change(Change::DeleteTopic { topic: name });
+        for (key, _) in self.core.store.list(&record_prefix(topic)).await? {
+            let expect = Expect::Any;
+            batch.change(Change::Delete { key, expect });
+        }
+        let deleted = self.commit(batch).await;
+        // Only now: before, a publish would have found the topic and remembered it again.
+        self.core.topics.forget(topic);
+        deleted
+    }
+
+    fn check_topic_change(&self, topic: &str, config: &TopicConfig) -> Result<(), AdminError> {
+        check_topic(topic)?;
+        config.check()?;
+        Ok(())
+    }
+
+    async fn put_topic(&self, topic: &str, config: &TopicConfig) -> Result<(), AdminError> {
+        self.check_open()?;
+        let topic: Arc<str> = topic.into();
+        let made = self.core.topics.put(&topic, config).await;
+        if made.is_err() {
+            self.core.topics.forget(&topic);
+        }
+        made?;
+        Ok(())
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<(), AdminError> {
+        self.check_open()?;
+        self.core.store.commit(batch).await?;
+        Ok(())
+    }
+
+    fn check_open(&self) -> Result<(), AdminError> {
+        match self.core.is_closed() {
+            true => Err(AdminError::Closed),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Looking at groups and moving their cursors.
+
+use super::Bus;
+use crate::error::{GroupError, UnknownTopic};
+use crate::group::command::{Command, Seek};
+use crate::group::record::record_prefix;
+use crate::group::registry::GroupName;
+use crate::group::{Cursor, Ended, Explanation, GroupInfo, Lag, SeekEffect, StartAt};
+use crate::names::{check_group, check_topic};
+use prombus_store::{ReadLimit, StoredEvent};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl Bus {
+    /// The groups of a topic, in the order of their names.
+    pub async fn groups(&self, topic: &str) -> Result<Vec<GroupInfo>, GroupError> {
+        check_topic(topic)?;
+        self.known_topic(topic)?;
+        let prefix = record_prefix(topic);
+        let stored = self.core.store.list(&prefix).await?;
+        let mut names: BTreeSet<(Arc<str>, bool)> = stored
+            .iter()
+            .filter_map(|(key, _)| Some((key.strip_prefix(&prefix)?.into(), false)))
+            .collect();
+        let served = self.registry.served(topic).into_iter();
+        names.extend(served.map(|name| (name.group, name.ephemeral)));
+        let mut infos = Vec::with_capacity(names.len());
+        for (group, ephemeral) in names {
+            let name = GroupName {
+                topic: topic.into(),
+                group,
+                ephemeral,
+            };
+            match self.registry.ask(&name, Command::Describe).await {
+                Ok(info) => infos.push(info),
+                // It went away while the others were asked.
+                Err(GroupError::UnknownGroup(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(infos)
+    }
+
+    /// A group as it stands.
+    pub async fn group(&self, topic: &str, group: &str) -> Result<GroupInfo, GroupError> {
+        let name = self.name(topic, group)?;
+        self.registry.ask(&name, Command::Describe).await
+    }
+
+    /// Why nothing is flowing to a group.
+    pub async fn explain(&self, topic: &str, group: &str) -> Result<Explanation, GroupError> {
+        let name = self.name(topic, group)?;
+        self.registry.ask(&name, Command::Explain).await
+    }
+
+    /// The last settled position of a group.
+    pub async fn cursor(&self, topic: &str, group: &str) -> Result<Cursor, GroupError> {
+        let info = self.group(topic, group).await?;
+        self.cursor_of(&info).await
+    }
+
+    /// How far behind a group is.
+    pub async fn lag(&self, topic: &str, group: &str) -> Result<Lag, GroupError> {
+        let info = self.group(topic, group).await?;
+        let oldest = match info.lag {
+            0 => None,
+            _ => self.first_event(&info.topic, info.cursor + 1).await?,
+        };
+        let age_ms = |event: StoredEvent| self.core.now_ms().saturating_sub(event.ts());
+        Ok(Lag {
+            lag: info.lag,
+            lag_ms: oldest.map_or(0, age_ms),
+            last_cursor: self.cursor_of(&info).await?,
+            tail: info.tail,
+        })
+    }
+
+    /// Sets a group's cursor: everything before the place is settled, everything from it on is delivered, again too.
+    /// Leases given so far are void.
+    pub async fn seek(
+        &self,
+        topic: &str,
+        group: &str,
+        place: StartAt,
+    ) -> Result<SeekEffect, GroupError> {
+        self.seek_or_not(topic, group, place, false).await
+    }
+
+    /// What [`Bus::seek`] would do.
+    pub async fn seek_dry_run(
+        &self,
+        topic: &str,
+        group: &str,
+        place: StartAt,
+    ) -> Result<SeekEffect, GroupError> {
+        self.seek_or_not(topic, group, place, true).await
+    }
+
+    /// Removes a group. Its subscriptions end.
+    pub async fn remove_group(&self, topic: &str, group: &str) -> Result<(), GroupError> {
+        let name = self.name(topic, group)?;
+        let remove = |reply| Command::Remove(Ended::GroupRemoved, reply);
+        self.registry.ask(&name, remove).await
+    }
+
+    async fn seek_or_not(
+        &self,
+        topic: &str,
+        group: &str,
+        place: StartAt,
+        dry_run: bool,
+    ) -> Result<SeekEffect, GroupError> {
+        place.check()?;
+        let name = self.name(topic, group)?;
+        let seek = |reply| {
+            let place = place.clone();
+            Command::Seek(Seek { place, dry_run }, reply)
+        };
+        self.registry.ask(&name, seek).await
+    }
+
+    fn name(&self, topic: &str, group: &str) -> Result<GroupName, GroupError> {
+        check_topic(topic)?;
+        check_group(group)?;
+        let topic = self.known_topic(topic)?;
+        let group: Arc<str> = group.into();
+        let served = self.registry.served(&topic);
+        let ephemeral = served
+            .iter()
+            .any(|name| name.ephemeral && name.group == group);
+        Ok(GroupName {
+            topic,
+            group,
+            ephemeral,
+        })
+    }
+
+    /// A topic that exists, or that someone has subscribed to before it does.
+    fn known_topic(&self, topic: &str) -> Result<Arc<str>, GroupError> {
+        let topic: Arc<str> = topic.into();
+        if self.core.topics.may_exist(&topic) {
+            Ok(topic)
+        } else {
+            Err(UnknownTopic { topic }.into())
+        }
+    }
+
+    async fn cursor_of(&self, info: &GroupInfo) -> Result<Cursor, GroupError> {
+        let event = match info.cursor {
+            0 => None,
+            seq => self.first_event(&info.topic, seq).await?,
+        };
+        let event = event.filter(|event| event.seq() == info.cursor);
+        Ok(Cursor {
+            topic: info.topic.clone(),
+            last_id: event.as_ref().map(|event| event.id().into_owned()),
+            last_ts: event.as_ref().map(StoredEvent::ts),
+            last_seq: info.cursor,
+        })
+    }
+
+    /// The first event at or after a position.
+    async fn first_event(
+        &self,
+        topic: &Arc<str>,
+        seq: u64,
+    ) -> Result<Option<StoredEvent>, GroupError> {
+        if self.core.store.topic(topic).is_none() {
+            return Ok(None);
+        }
+        let limit = ReadLimit {
+            events: 1,
+            bytes: 1,
+        };
+        let page = self.core.store.read(topic, seq, limit).await?;
+        Ok(page.events.into_iter().next())
+    }
+}

@@ -1,0 +1,18 @@
+//! What can go wrong: one small struct per fact here, one enum per operation below. Each operation's error has a
+//! `code()`, the word that the wire uses for it.
+
+mod facts;
+mod operations;
+
+pub(crate) use facts::quoted;
+pub use facts::{
+    AlreadyExists, BadCause, BadGroup, BadHeader, BadId, BadJson, BadKey, BadOption, BadPattern,
+    BadSid, BadTag, BadTopic, BadTs, BadValue, LeaseLost, TakenOver, TooLarge, UnknownGroup,
+    UnknownId,
+};
+pub use operations::{
+    AdminError, GroupError, OpenError, PublishError, SettleError, SubscribeError,
+};
+pub use prombus_store::{
+    CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic,
+};

@@ -1,0 +1,36 @@
+//! Groups: durable consumers of a topic. A pure state machine decides, one owner task per (topic, group) does.
+//!
+//! ```text
+//!   Subscription ──── Seat ────▶ inbox ───▶ Owner ───▶ GroupState        decisions, no I/O
+//!        ▲                                    │  │
+//!        └──── Subscriber (mailbox, credit) ◀─┘  └──▶ Store: read, commit the group's record
+//! ```
+
+mod backoff;
+pub(crate) mod command;
+mod counts;
+mod credit;
+mod explain;
+mod history;
+pub(crate) mod inbox;
+mod info;
+mod lanes;
+mod owner;
+mod placing;
+mod ranges;
+pub(crate) mod record;
+pub(crate) mod registry;
+pub(crate) mod seat;
+pub(crate) mod settings;
+pub(crate) mod state;
+pub(crate) mod subscriber;
+mod timers;
+mod unsettled;
+
+pub use counts::GroupCounts;
+pub use explain::{Explanation, LaneInfo, Reason};
+pub use history::Attempt;
+pub use info::{Cursor, GroupInfo, Lag, MemberInfo, SeekEffect};
+pub use placing::StartAt;
+pub use settings::Ordering;
+pub use subscriber::Ended;

@@ -1,0 +1,207 @@
+//! Why nothing is flowing to a group, in a sentence and as data.
+
+use super::info::{GroupInfo, MemberInfo};
+use serde::Serialize;
+
+/// How many blocked lanes an explanation names.
+pub(crate) const MAX_TOLD_LANES: usize = 20;
+
+/// The answer to "why does nothing come?".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// For people.
+    pub sentence: String,
+    /// The first thing that holds events back.
+    pub reason: Reason,
+    /// Key lanes in which events wait, by position of what blocks them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<LaneInfo>,
+    /// The earliest moment an event that failed comes back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_retry_ms: Option<u64>,
+    /// The group itself.
+    pub group: GroupInfo,
+}
+
+/// What holds events back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Everything is settled.
+    CaughtUp,
+    /// Nobody is subscribed.
+    NoMembers,
+    /// All members asked for a pause.
+    Paused,
+    /// No member has room for more.
+    InFlightCapReached,
+    /// As many events are unsettled as the group keeps track of.
+    WindowFull,
+    /// All that is left waits for its next delivery.
+    WaitingForBackoff,
+    /// All that is left waits behind earlier events of the same key.
+    KeyLanesBlocked,
+    /// All that is left is in the hands of members.
+    AllInFlight,
+    /// Nothing does.
+    Flowing,
+}
+
+/// A key lane in which events wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LaneInfo {
+    /// The position of the event they wait for.
+    pub blocked_by_seq: u64,
+    /// Its id, where it could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked_by_id: Option<String>,
+    /// The key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// How many wait.
+    pub waiting: usize,
+    /// When the blocking event is due, where it waits for its retry itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_ms: Option<u64>,
+}
+
+/// What the decision needs beside the group's info.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Situation {
+    /// Unsettled events that could be handed out now.
+    pub(crate) ready: usize,
+    /// Positions not yet read.
+    pub(crate) unread: u64,
+    /// Events behind others of their key.
+    pub(crate) behind: usize,
+    pub(crate) window_left: usize,
+    pub(crate) next_retry_ms: Option<u64>,
+}
+
+/// Finds the first thing that holds events back.
+pub(crate) fn reason(group: &GroupInfo, situation: &Situation) -> Reason {
+    let active = || group.members.iter().filter(|member| !member.paused);
+    if group.lag == 0 {
+        Reason::CaughtUp
+    } else if group.members.is_empty() {
+        Reason::NoMembers
+    } else if active().next().is_none() {
+        Reason::Paused
+    } else if active().all(|member| member.room == 0) {
+        Reason::InFlightCapReached
+    } else if situation.ready > 0 {
+        Reason::Flowing
+    } else if situation.unread > 0 && situation.window_left == 0 {
+        Reason::WindowFull
+    } else if situation.unread > 0 {
+        Reason::Flowing
+    } else if situation.behind > 0 {
+        Reason::KeyLanesBlocked
+    } else if group.waiting > 0 {
+        Reason::WaitingForBackoff
+    } else {
+        Reason::AllInFlight
+    }
+}
+
+/// Says it in a sentence.
+pub(crate) fn sentence(
+    reason: Reason,
+    group: &GroupInfo,
+    situation: &Situation,
+    lanes: &[LaneInfo],
+    now_ms: u64,
+) -> String {
+    let name = format!("group {} of topic {}", group.group, group.topic);
+    let lag = events(group.lag);
+    match reason {
+        Reason::CaughtUp => format!("{name} is caught up: everything is settled."),
+        Reason::NoMembers => format!("{name} has {lag} to go, but nobody is subscribed."),
+        Reason::Paused => {
+            format!(
+                "{name} has {lag} to go, but {} paused.",
+                are(&group.members)
+            )
+        }
+        Reason::InFlightCapReached => {
+            format!(
+                "{name} has {lag} to go, but no member has room: {}.",
+                held_by(&group.members)
+            )
+        }
+        Reason::WindowFull => format!(
+            "{name} keeps track of as many unsettled events as it may; it reads on when some are settled."
+        ),
+        Reason::WaitingForBackoff => format!(
+            "{name}: {} failed and {} for the next delivery{}.",
+            events(group.waiting as u64),
+            if group.waiting == 1 { "waits" } else { "wait" },
+            until(situation.next_retry_ms, now_ms)
+        ),
+        Reason::KeyLanesBlocked => format!(
+            "{name}: {} wait behind earlier events of their key{}.",
+            situation.behind,
+            blocked_by(lanes, now_ms)
+        ),
+        Reason::AllInFlight => {
+            let held = held_by(&group.members);
+            format!("{name}: all that is left is in the hands of members: {held}.")
+        }
+        Reason::Flowing => format!("{name} is flowing, {lag} to go."),
+    }
+}
+
+fn events(count: u64) -> String {
+    match count {
+        1 => "1 event".to_owned(),
+        _ => format!("{count} events"),
+    }
+}
+
+fn are(members: &[MemberInfo]) -> String {
+    match members {
+        [one] => format!("its only member {} is", one.name),
+        _ => format!("all its {} members are", members.len()),
+    }
+}
+
+fn held_by(members: &[MemberInfo]) -> String {
+    const NAMED: usize = 5;
+    let held = |member: &MemberInfo| {
+        let taken = member.max_in_flight - member.room.min(member.max_in_flight);
+        format!("{} holds {taken} of {}", member.name, member.max_in_flight)
+    };
+    let mut named: Vec<String> = members.iter().take(NAMED).map(held).collect();
+    if members.len() > NAMED {
+        named.push(format!("{} more", members.len() - NAMED));
+    }
+    named.join(", ")
+}
+
+fn blocked_by(lanes: &[LaneInfo], now_ms: u64) -> String {
+    let Some(lane) = lanes.first() else {
+        return String::new();
+    };
+    let id = match &lane.blocked_by_id {
+        Some(id) => format!(" ({id})"),
+        None => String::new(),
+    };
+    let fate = match lane.due_ms {
+        Some(_) => format!(
+            "which failed and is tried again{}",
+            until(lane.due_ms, now_ms)
+        ),
+        None => "which is under way".to_owned(),
+    };
+    format!(
+        ", the first of them behind seq {}{id}, {fate}",
+        lane.blocked_by_seq
+    )
+}
+
+fn until(due_ms: Option<u64>, now_ms: u64) -> String {
+    match due_ms {
+        Some(due_ms) => format!(" in {} ms", due_ms.saturating_sub(now_ms)),
+        None => String::new(),
+    }
+}

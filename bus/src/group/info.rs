@@ -1,0 +1,97 @@
+//! What can be told about a group.
+
+use super::counts::GroupCounts;
+use super::settings::Ordering;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// A group's last settled position.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cursor {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The id of the event at the cursor; none before the first event, or where retention took it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_id: Option<String>,
+    /// Its time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_ts: Option<u64>,
+    /// The last position before which everything is settled.
+    pub last_seq: u64,
+}
+
+/// How far behind a group is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lag {
+    /// Positions that are not settled.
+    pub lag: u64,
+    /// How old the oldest unsettled event is, 0 where there is none.
+    pub lag_ms: u64,
+    /// The group's cursor.
+    pub last_cursor: Cursor,
+    /// The topic's newest position.
+    pub tail: u64,
+}
+
+/// What a seek does, or would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SeekEffect {
+    /// The last settled position after it.
+    pub cursor: u64,
+    /// Settled positions that are delivered again.
+    pub redelivered: u64,
+    /// Unsettled positions that are passed over.
+    pub skipped: u64,
+}
+
+/// A group as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GroupInfo {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The group's name.
+    pub group: Arc<str>,
+    /// When it was made, in epoch milliseconds.
+    pub created_ms: u64,
+    /// The last position before which everything is settled.
+    pub cursor: u64,
+    /// The topic's newest position.
+    pub tail: u64,
+    /// Positions that are not settled.
+    pub lag: u64,
+    /// Events that were gone before the group saw them.
+    pub skipped: u64,
+    /// How long its leases are.
+    pub ack_timeout_ms: u64,
+    /// After how many failed deliveries an event is dead.
+    pub max_attempts: u32,
+    /// In which order it gets events.
+    pub ordering: Ordering,
+    /// Who is subscribed.
+    pub members: Vec<MemberInfo>,
+    /// Events that are leased.
+    pub in_flight: usize,
+    /// Events that wait for their next delivery.
+    pub waiting: usize,
+    /// How long the oldest open lease has been held.
+    pub oldest_in_flight_ms: u64,
+    /// What it has done since the bus was opened.
+    pub counts: GroupCounts,
+}
+
+/// A member of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MemberInfo {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Whether it asked for a pause.
+    pub paused: bool,
+    /// Events of this group that it holds.
+    pub in_flight: usize,
+    /// How many it may hold, of all the groups that serve it.
+    pub max_in_flight: usize,
+    /// How many of these are left.
+    pub room: usize,
+}

@@ -1,0 +1,272 @@
+//! The owner of one group: the task that holds its state and does what the state decides. It reads ahead only what
+//! members can take, hands events out, takes answers in, and writes the group down.
+
+mod burying;
+mod delivering;
+mod joining;
+mod obeying;
+mod reading;
+mod stopping;
+mod writing;
+
+use super::command::Command;
+use super::counts::GroupCounts;
+use super::history::History;
+use super::inbox::{Inbox, LeaseName, Message};
+use super::registry::{GroupName, Registry};
+use super::settings::GroupSettings;
+use super::state::{GroupState, LastResort, MemberId, Rules, Settled};
+use super::subscriber::{Ended, Subscriber};
+use crate::core::Core;
+use crate::filter::Filter;
+use crate::names::is_dead_letter_topic;
+use burying::Gathering;
+use prombus_store::{StoredEvent, TailWatch};
+use reading::Reading;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use writing::{Flushing, Writing};
+
+/// The owner looks at the clock at least this often.
+const MAX_SLEEP_MS: u64 = 3_600_000;
+
+/// The owner of one group.
+pub(crate) struct Owner {
+    core: Arc<Core>,
+    /// Weak, because the registry's end is what stops the owner.
+    registry: Weak<Registry>,
+    name: GroupName,
+    commands: mpsc::Receiver<Command>,
+    inbox: Arc<Inbox>,
+    /// What the inbox is emptied into; its memory is used again.
+    messages: Vec<Message>,
+    state: GroupState,
+    filter: Filter,
+    existence: Existence,
+    members: Vec<Member>,
+    /// Whose turn it is to be given events.
+    turn: usize,
+    tail: TailWatch,
+    /// Everything up to the tail has been read, and there is room for more.
+    hungry: bool,
+    /// No reading before this moment: the last one failed.
+    read_again_ms: u64,
+    reading: Option<Reading>,
+    gathering: Option<Gathering>,
+    /// Dead letters that are ready to be written.
+    burial: Vec<(u64, History, StoredEvent)>,
+    writing: Option<Writing>,
+    flushing: Flushing,
+}
+
+/// Whether there is such a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Existence {
+    /// Not yet: the first to join makes it.
+    Absent,
+    /// Its record is at this version.
+    Stored { version: u64 },
+    /// It is, and nothing of it is stored.
+    Ephemeral,
+}
+
+/// A subscription that is served.
+struct Member {
+    id: MemberId,
+    subscriber: Arc<Subscriber>,
+}
+
+/// Why the owner stops.
+enum Stop {
+    /// The bus is closed or gone: what is known is written first.
+    Closing,
+    /// The group is not its business any more: nothing is written.
+    Abandoning(Ended),
+}
+
+impl Owner {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        registry: Weak<Registry>,
+        name: GroupName,
+        commands: mpsc::Receiver<Command>,
+        counts: GroupCounts,
+    ) -> Self {
+        let rules = rules(&core, &name);
+        let mut state = GroupState::new(rules, 0, core.now_ms());
+        state.resume_counts(counts);
+        Self {
+            tail: core.store.watch(&name.topic),
+            core,
+            registry,
+            name,
+            commands,
+            inbox: Arc::new(Inbox::new()),
+            messages: Vec::new(),
+            state,
+            filter: Filter::All,
+            existence: Existence::Absent,
+            members: Vec::new(),
+            turn: 0,
+            hungry: false,
+            read_again_ms: 0,
+            reading: None,
+            gathering: None,
+            burial: Vec::new(),
+            writing: None,
+            flushing: Flushing::default(),
+        }
+    }
+
+    /// Serves the group until nobody needs that any more.
+    pub(crate) async fn run(mut self) {
+        // Someone wanted something, or there would be no owner; waiting for it keeps a new one from retiring at once.
+        let Some(first) = self.commands.recv().await else {
+            return;
+        };
+        if let Err(error) = self.load().await {
+            first.refuse(&error);
+            return self.refuse_all(&error).await;
+        }
+        let mut stop = self.obey(first).await;
+        while stop.is_none() {
+            let now_ms = self.core.now_ms();
+            self.take_messages(now_ms);
+            self.expire(now_ms);
+            self.deliver(now_ms);
+            self.read_on(now_ms);
+            self.write_down(now_ms);
+            if self.is_idle() && self.retire() {
+                return;
+            }
+            stop = self.wait(now_ms).await;
+        }
+        if let Some(stop) = stop {
+            self.stop(stop).await;
+        }
+    }
+
+    /// Waits for the next thing to do.
+    async fn wait(&mut self, now_ms: u64) -> Option<Stop> {
+        let sleep = self.next_moment().map(|moment_ms| {
+            Duration::from_millis(moment_ms.saturating_sub(now_ms).min(MAX_SLEEP_MS))
+        });
+        tokio::select! {
+            biased;
+            command = self.commands.recv() => match command {
+                Some(command) => return self.obey(command).await,
+                None => return Some(Stop::Closing),
+            },
+            page = reading::done(&mut self.reading) => self.take_page(page),
+            gathered = burying::done(&mut self.gathering) => self.take_gathered(gathered),
+            written = writing::done(&mut self.writing) => return self.take_written(written),
+            () = self.inbox.arrived() => {}
+            moved = self.tail.moved(), if self.hungry => {
+                if !moved {
+                    return Some(Stop::Closing);
+                }
+            }
+            () = tokio::time::sleep(sleep.unwrap_or_default()), if sleep.is_some() => {}
+        }
+        None
+    }
+
+    /// When the clock alone gives something to do.
+    fn next_moment(&mut self) -> Option<u64> {
+        let reading = (self.read_again_ms > 0).then_some(self.read_again_ms);
+        [self.state.next_due(), self.flush_moment(), reading]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Does what members have asked for since the last time.
+    fn take_messages(&mut self, now_ms: u64) {
+        let mut messages = std::mem::take(&mut self.messages);
+        self.inbox.swap(&mut messages);
+        for message in messages.drain(..) {
+            self.take_message(message, now_ms);
+        }
+        self.messages = messages;
+        self.return_credit();
+    }
+
+    fn take_message(&mut self, message: Message, now_ms: u64) -> Settled {
+        match message {
+            Message::Ack(LeaseName {
+                member,
+                seq,
+                number,
+            }) => self.state.ack(member, seq, Some(number), now_ms),
+            Message::Nack(
+                LeaseName {
+                    member,
+                    seq,
+                    number,
+                },
+                refusal,
+            ) => {
+                let (reason, retry) = (&refusal.reason, refusal.retry);
+                self.state
+                    .nack(member, seq, Some(number), reason, retry, now_ms)
+            }
+            Message::Extend(
+                LeaseName {
+                    member,
+                    seq,
+                    number,
+                },
+                extend_ms,
+            ) => self
+                .state
+                .extend(member, seq, Some(number), extend_ms, now_ms),
+            Message::Confirm(message, reply) => {
+                let settled = self.take_message(*message, now_ms);
+                // Whoever asked may have gone away.
+                let _ = reply.send(settled);
+                settled
+            }
+            Message::GiveBack(member, untaken) => {
+                self.state.give_back(member, &untaken);
+                Settled::Done
+            }
+            Message::Leave(member) => {
+                self.dismiss(member, "the member is gone", now_ms);
+                Settled::Done
+            }
+        }
+    }
+
+    /// Ends the leases that ran out. What lies unseen in a mailbox goes back without counting.
+    fn expire(&mut self, now_ms: u64) {
+        if self.state.next_due().is_none_or(|due_ms| due_ms > now_ms) {
+            return;
+        }
+        for member in &self.members {
+            let untaken = member
+                .subscriber
+                .take_back(member.id, |leased| leased.deadline_ms <= now_ms);
+            self.state.give_back(member.id, &untaken);
+        }
+        self.state.tick(now_ms);
+        self.return_credit();
+    }
+}
+
+/// What a group of this name goes by, before anyone has said anything about it.
+fn rules(core: &Core, name: &GroupName) -> Rules {
+    let last_resort = if is_dead_letter_topic(&name.topic) {
+        LastResort::KeepTrying
+    } else if name.ephemeral {
+        LastResort::GiveUp
+    } else {
+        LastResort::DeadLetter
+    };
+    Rules {
+        settings: GroupSettings::default(),
+        backoff: core.options.backoff,
+        last_resort,
+        window: core.options.group_window,
+    }
+}

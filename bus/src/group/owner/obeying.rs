@@ -1,0 +1,202 @@
+//! Doing what the bus asks for.
+
+use super::{Existence, Owner, Stop};
+use crate::core::Core;
+use crate::error::{GroupError, LeaseLost, SettleError, UnknownId};
+use crate::group::command::{Command, Seek, SettleByIds, Settlement};
+use crate::group::explain::{Explanation, LaneInfo, MAX_TOLD_LANES, Situation, reason, sentence};
+use crate::group::info::{GroupInfo, MemberInfo, SeekEffect};
+use crate::group::state::{BlockedLane, Settled};
+use prombus_store::{Find, ReadLimit};
+use std::sync::Arc;
+
+impl Owner {
+    /// Does what was asked for; some of it ends the service.
+    pub(super) async fn obey(&mut self, command: Command) -> Option<Stop> {
+        // What members said before comes before.
+        self.take_messages(self.core.now_ms());
+        match command {
+            Command::Join(join, reply) => {
+                let seat = self.join(*join).await;
+                // A seat that nobody takes any more is let go by itself.
+                let _ = reply.send(seat);
+            }
+            Command::Settle(settle, reply) => {
+                let _ = reply.send(self.settle_by_ids(settle).await);
+            }
+            Command::Describe(reply) => {
+                let _ = reply.send(self.describe());
+            }
+            Command::Explain(reply) => {
+                let _ = reply.send(self.explain().await);
+            }
+            Command::Seek(seek, reply) => {
+                let _ = reply.send(self.seek(&seek).await);
+            }
+            Command::Remove(reason, reply) => {
+                let removed = self.remove().await;
+                let is_removed = removed.is_ok();
+                let _ = reply.send(removed);
+                return is_removed.then_some(Stop::Abandoning(reason));
+            }
+            Command::Abandon(reason, reply) => {
+                let _ = reply.send(Ok(()));
+                return Some(Stop::Abandoning(reason));
+            }
+        }
+        None
+    }
+
+    async fn settle_by_ids(&mut self, settle: SettleByIds) -> Vec<Result<(), SettleError>> {
+        let mut results = Vec::with_capacity(settle.ids.len());
+        for id in &settle.ids {
+            results.push(self.settle_by_id(&settle, id).await);
+        }
+        self.return_credit();
+        results
+    }
+
+    async fn settle_by_id(&mut self, settle: &SettleByIds, id: &str) -> Result<(), SettleError> {
+        let unknown = || SettleError::from(UnknownId::new(&self.name.topic, id));
+        let seq = match self.state.seq_of(id) {
+            Some(seq) => seq,
+            // Not one that was delivered lately; the store knows all of them.
+            None => {
+                let found = self.core.store.find(&self.name.topic, Find::Id(id)).await;
+                found.unwrap_or_default().ok_or_else(unknown)?
+            }
+        };
+        let (member, now_ms) = (settle.member, self.core.now_ms());
+        let settled = match &settle.what {
+            Settlement::Ack => self.state.ack(member, seq, None, now_ms),
+            Settlement::Nack(refusal) => {
+                let (reason, retry) = (&refusal.reason, refusal.retry);
+                self.state.nack(member, seq, None, reason, retry, now_ms)
+            }
+            Settlement::Extend { extend_ms } => {
+                self.state.extend(member, seq, None, *extend_ms, now_ms)
+            }
+        };
+        match (settled, &settle.what) {
+            (Settled::Done | Settled::Already, _) => Ok(()),
+            (Settled::Unknown, Settlement::Extend { .. }) => {
+                Err(UnknownId::new(&self.name.topic, id).into())
+            }
+            // The topic holds it and the group is not that far: the cursor was set back since it was delivered.
+            (Settled::LeaseLost | Settled::Unknown, _) => Err(LeaseLost { seq }.into()),
+        }
+    }
+
+    fn describe(&self) -> Result<GroupInfo, GroupError> {
+        if self.existence == Existence::Absent {
+            return Err(self.unknown());
+        }
+        let (now_ms, stages) = (self.core.now_ms(), self.state.stages());
+        let settings = self.state.settings();
+        let tail = self
+            .core
+            .store
+            .topic(&self.name.topic)
+            .map_or(0, |info| info.tail_seq);
+        Ok(GroupInfo {
+            topic: self.name.topic.clone(),
+            group: self.name.group.clone(),
+            created_ms: self.state.created_ms(),
+            cursor: self.state.cursor(),
+            tail,
+            lag: self.state.lag(tail),
+            skipped: self.state.skipped(),
+            ack_timeout_ms: settings.ack_timeout_ms,
+            max_attempts: settings.max_attempts,
+            ordering: settings.ordering,
+            members: self.member_infos(),
+            in_flight: stages.leased,
+            waiting: stages.waiting,
+            oldest_in_flight_ms: stages
+                .oldest_lease_ms
+                .map_or(0, |start_ms| now_ms.saturating_sub(start_ms)),
+            counts: *self.state.counts(),
+        })
+    }
+
+    fn member_infos(&self) -> Vec<MemberInfo> {
+        let info = |member: &super::Member| MemberInfo {
+            name: member.subscriber.name.clone(),
+            paused: member.subscriber.is_paused(),
+            in_flight: self.state.held_by(member.id),
+            max_in_flight: member.subscriber.credit.limit(),
+            room: member.subscriber.credit.free(),
+        };
+        self.members.iter().map(info).collect()
+    }
+
+    async fn explain(&mut self) -> Result<Explanation, GroupError> {
+        let group = self.describe()?;
+        let stages = self.state.stages();
+        let situation = Situation {
+            ready: stages.ready,
+            unread: group.tail.saturating_sub(self.state.head()),
+            behind: stages.behind,
+            window_left: self.state.window_left(),
+            next_retry_ms: stages.next_due_ms,
+        };
+        let mut lanes = Vec::new();
+        for lane in self.state.blocked_lanes(MAX_TOLD_LANES) {
+            lanes.push(lane_info(&self.core, &self.name.topic, lane).await);
+        }
+        let reason = reason(&group, &situation);
+        Ok(Explanation {
+            sentence: sentence(reason, &group, &situation, &lanes, self.core.now_ms()),
+            reason,
+            lanes,
+            next_retry_ms: situation.next_retry_ms,
+            group,
+        })
+    }
+
+    async fn seek(&mut self, seek: &Seek) -> Result<SeekEffect, GroupError> {
+        if self.existence == Existence::Absent {
+            return Err(self.unknown());
+        }
+        let cursor = seek.place.cursor(&self.core, &self.name.topic).await?;
+        let info = self.core.store.topic(&self.name.topic);
+        let (first, tail) = info.map_or((1, 0), |info| (info.first_seq, info.tail_seq));
+        let (redelivered, skipped) = self.state.seek_effect(cursor, first, tail);
+        if !seek.dry_run {
+            for member in &self.members {
+                // What lies in mailboxes was leased before, and is void with the rest.
+                member.subscriber.take_back(member.id, |_| true);
+            }
+            self.state.seek(cursor);
+            self.reading = None;
+            self.gathering = None;
+            self.burial.clear();
+            self.return_credit();
+            self.write_through().await?;
+        }
+        Ok(SeekEffect {
+            cursor,
+            redelivered,
+            skipped,
+        })
+    }
+}
+
+async fn lane_info(core: &Core, topic: &Arc<str>, lane: BlockedLane) -> LaneInfo {
+    let limit = ReadLimit {
+        events: 1,
+        bytes: 1,
+    };
+    let page = core.store.read(topic, lane.by_seq, limit).await;
+    let mut events = page.map(|page| page.events).unwrap_or_default().into_iter();
+    let event = events.find(|event| event.seq() == lane.by_seq);
+    LaneInfo {
+        blocked_by_seq: lane.by_seq,
+        blocked_by_id: event.as_ref().map(|event| event.id().into_owned()),
+        key: event
+            .as_ref()
+            .and_then(|event| Some(event.key()?.into_owned())),
+        waiting: lane.waiting,
+        due_ms: lane.due_ms,
+    }
+}

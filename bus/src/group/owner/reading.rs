@@ -1,0 +1,134 @@
+//! Reading ahead: what is new, and what failed and is due again, never more than members can take now.
+
+use super::Owner;
+use crate::filter::Filter;
+use prombus_store::{Answer, Page, ReadError, ReadLimit};
+
+/// The most events that one read asks for.
+const READ_EVENTS: usize = 4_096;
+/// About how many bytes one read brings.
+const READ_BYTES: usize = 1 << 20;
+/// How many events are read at least where a filter may drop most of them.
+const FILTERED_READ_EVENTS: usize = 256;
+/// How far apart events that are due again may lie to be read together.
+const AGAIN_SPAN: u64 = 256;
+/// How long reading rests after a failure.
+const READ_REST_MS: u64 = 1_000;
+
+/// A read that is under way.
+pub(super) struct Reading {
+    answer: Answer<Page, ReadError>,
+    from_seq: u64,
+    /// Whether it reads events again that were read before.
+    again: bool,
+}
+
+/// What a read brought.
+pub(super) struct ReadDone {
+    page: Result<Page, ReadError>,
+    from_seq: u64,
+    again: bool,
+}
+
+/// Waits for the read that is under way, for ever where there is none.
+pub(super) async fn done(reading: &mut Option<Reading>) -> ReadDone {
+    let Some(under_way) = reading else {
+        return std::future::pending().await;
+    };
+    let page = under_way.answer.as_mut().await;
+    let done = ReadDone {
+        page,
+        from_seq: under_way.from_seq,
+        again: under_way.again,
+    };
+    *reading = None;
+    done
+}
+
+impl Owner {
+    /// Begins the next read, where members have room for what it would bring.
+    pub(super) fn read_on(&mut self, now_ms: u64) {
+        self.hungry = false;
+        if self.reading.is_some() || now_ms < self.read_again_ms {
+            return;
+        }
+        self.read_again_ms = 0;
+        let wanted = self.room().saturating_sub(self.state.ready());
+        let unread = self.tail.current() >= self.state.read_from();
+        if let Some((first, last)) = self.state.missing(AGAIN_SPAN, wanted) {
+            self.begin_read(first, (last - first) as usize + 1, true);
+        } else if wanted == 0 {
+            self.hungry = !unread;
+            self.queue_for_credit(unread);
+        } else if unread && self.state.window_left() > 0 {
+            let wanted = match self.filter {
+                Filter::All => wanted,
+                Filter::Fields(_) | Filter::Function(_) => wanted.max(FILTERED_READ_EVENTS),
+            };
+            let events = wanted.min(self.state.window_left()).min(READ_EVENTS);
+            self.begin_read(self.state.read_from(), events, false);
+        } else {
+            self.hungry = !unread;
+            if self.state.ready() == 0 {
+                self.leave_credit_queues();
+            }
+        }
+    }
+
+    /// Takes in what a read brought.
+    pub(super) fn take_page(&mut self, done: ReadDone) {
+        let now_ms = self.core.now_ms();
+        let page = match done.page {
+            Ok(page) => page,
+            Err(ReadError::UnknownTopic(_)) => return self.state.drop_missing(now_ms),
+            Err(ReadError::Failed { .. }) => return self.rest_reading(now_ms),
+        };
+        if done.again {
+            self.state
+                .supply(done.from_seq, page.events, page.next_seq, now_ms);
+            return;
+        }
+        if page.next_seq <= done.from_seq && page.first_seq <= done.from_seq {
+            // A tail that was promised but cannot be read is asked for again, but not at once.
+            return self.rest_reading(now_ms);
+        }
+        self.state.trimmed(page.first_seq);
+        for event in page.events {
+            let wanted = self.filter.matches(&event);
+            self.state.offer(event, wanted, now_ms);
+        }
+        self.state.passed(page.next_seq);
+    }
+
+    fn begin_read(&mut self, from_seq: u64, events: usize, again: bool) {
+        let limit = ReadLimit {
+            events,
+            bytes: READ_BYTES,
+        };
+        self.reading = Some(Reading {
+            answer: self.core.store.read(&self.name.topic, from_seq, limit),
+            from_seq,
+            again,
+        });
+    }
+
+    fn rest_reading(&mut self, now_ms: u64) {
+        self.read_again_ms = now_ms + READ_REST_MS;
+    }
+
+    /// Where other groups hold the credit of a subscription, being in the queue is what brings the wake-up.
+    fn queue_for_credit(&self, unread: bool) {
+        let something_to_give = unread || self.state.ready() > 0 || self.state.has_missing();
+        for member in self
+            .members
+            .iter()
+            .filter(|member| !member.subscriber.is_paused())
+        {
+            if something_to_give {
+                member.subscriber.credit.queue(&self.inbox);
+            } else {
+                member.subscriber.credit.leave(&self.inbox);
+            }
+        }
+    }
+}

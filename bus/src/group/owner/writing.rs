@@ -1,0 +1,213 @@
+//! Writing the group down: its record, alone or together with dead letters, one write at a time. The record's version
+//! is checked with every write, so that of two owners only one can win.
+
+use super::{Existence, Owner, Stop};
+use crate::error::GroupError;
+use crate::group::record::record_key;
+use crate::group::subscriber::Ended;
+use crate::options::BusOptions;
+use prombus_store::{Answer, Batch, Change, CommitError, Expect, Receipt};
+
+/// The longest that writing rests after failures.
+const MAX_REST_MS: u64 = 30_000;
+
+/// A write that is under way.
+pub(super) struct Writing {
+    answer: Answer<Receipt, CommitError>,
+    /// What the state's changes were when it was written.
+    changes: u64,
+    /// The events whose dead letters are in it.
+    burying: Vec<u64>,
+}
+
+/// A write that is done.
+pub(super) struct Written {
+    committed: Result<Receipt, CommitError>,
+    changes: u64,
+    burying: Vec<u64>,
+}
+
+/// When the next write is due.
+#[derive(Debug, Default)]
+pub(super) struct Flushing {
+    /// The state's changes that are written.
+    clean_at: u64,
+    /// When the first change came that is not written.
+    dirty_since_ms: Option<u64>,
+    /// How often writing has failed in a row.
+    failures: u32,
+    /// No write before this moment.
+    rest_until_ms: u64,
+}
+
+/// Waits for the write that is under way, for ever where there is none.
+pub(super) async fn done(writing: &mut Option<Writing>) -> Written {
+    let Some(under_way) = writing else {
+        return std::future::pending().await;
+    };
+    let committed = under_way.answer.as_mut().await;
+    let written = Written {
+        committed,
+        changes: under_way.changes,
+        burying: std::mem::take(&mut under_way.burying),
+    };
+    *writing = None;
+    written
+}
+
+impl Writing {
+    pub(super) fn new(
+        answer: Answer<Receipt, CommitError>,
+        changes: u64,
+        burying: Vec<u64>,
+    ) -> Self {
+        Self {
+            answer,
+            changes,
+            burying,
+        }
+    }
+}
+
+impl Flushing {
+    /// Everything up to these changes is written.
+    pub(super) fn is_clean_at(&mut self, changes: u64) {
+        self.clean_at = changes;
+        self.dirty_since_ms = None;
+        self.failures = 0;
+        self.rest_until_ms = 0;
+    }
+
+    /// Lets writing rest, longer with each failure.
+    pub(super) fn failed(&mut self, now_ms: u64, options: &BusOptions) {
+        self.failures += 1;
+        let rest_ms = options.ack_flush_ms.max(10) << self.failures.min(10);
+        self.rest_until_ms = now_ms.saturating_add(rest_ms.min(MAX_REST_MS));
+    }
+}
+
+impl Owner {
+    /// Begins the next write, where one is due.
+    pub(super) fn write_down(&mut self, now_ms: u64) {
+        if self.flushing.clean_at != self.state.changes() {
+            self.flushing.dirty_since_ms.get_or_insert(now_ms);
+        }
+        if self.writing.is_some() || now_ms < self.flushing.rest_until_ms {
+            return;
+        }
+        if !self.burial.is_empty() {
+            return self.bury(now_ms);
+        }
+        if self.gathering.is_none() && self.state.has_dying() {
+            self.gather();
+        }
+        if self
+            .flush_moment()
+            .is_some_and(|moment_ms| moment_ms <= now_ms)
+        {
+            self.flush();
+        }
+    }
+
+    /// When the clock alone brings the next write.
+    pub(super) fn flush_moment(&self) -> Option<u64> {
+        if self.writing.is_some() {
+            return None;
+        }
+        let rest_ms = self.flushing.rest_until_ms;
+        let letters_wait = !self.burial.is_empty() || self.state.has_dying();
+        let resting = (letters_wait && rest_ms > 0).then_some(rest_ms);
+        let dirty_ms = match self.existence {
+            Existence::Stored { .. } => self.flushing.dirty_since_ms,
+            Existence::Absent | Existence::Ephemeral => None,
+        };
+        let due = dirty_ms.map(|since_ms| (since_ms + self.core.options.ack_flush_ms).max(rest_ms));
+        [due, resting].into_iter().flatten().min()
+    }
+
+    /// Whether all that is known is written.
+    pub(super) fn is_written(&self) -> bool {
+        let letters = self.state.has_dying() || self.gathering.is_some() || !self.burial.is_empty();
+        self.writing.is_none() && self.is_clean() && !letters
+    }
+
+    /// Whether the record says all that is known, or there is none to say it.
+    pub(super) fn is_clean(&self) -> bool {
+        let stored = matches!(self.existence, Existence::Stored { .. });
+        !stored || self.flushing.clean_at == self.state.changes()
+    }
+
+    /// Writes now and waits for it: what was asked for is to hold after a crash too.
+    pub(super) async fn write_through(&mut self) -> Result<(), GroupError> {
+        if self.writing.is_some() {
+            let written = done(&mut self.writing).await;
+            self.take_written(written);
+        }
+        let Existence::Stored { version } = self.existence else {
+            return Ok(());
+        };
+        let mut batch = Batch::new();
+        batch.change(self.record_change(version, &[]));
+        let changes = self.state.changes();
+        let committed = self.core.store.commit(batch).await;
+        let receipt = committed.map_err(|error| self.not_written(error))?;
+        if let Some(&version) = receipt.versions.first() {
+            self.existence = Existence::Stored { version };
+        }
+        self.flushing.is_clean_at(changes);
+        Ok(())
+    }
+
+    /// Takes note of a write; a group that someone else has written is theirs now.
+    pub(super) fn take_written(&mut self, written: Written) -> Option<Stop> {
+        let now_ms = self.core.now_ms();
+        match written.committed {
+            Ok(receipt) => {
+                if let (Existence::Stored { version }, Some(&new)) =
+                    (&mut self.existence, receipt.versions.first())
+                {
+                    *version = new;
+                }
+                let changed = self.state.changes() != written.changes;
+                self.flushing.is_clean_at(written.changes);
+                self.state.buried(&written.burying, now_ms);
+                if changed {
+                    self.flushing.dirty_since_ms = Some(now_ms);
+                } else {
+                    // Settling what was just buried is what the record already says.
+                    self.flushing.clean_at = self.state.changes();
+                }
+                self.return_credit();
+                None
+            }
+            Err(CommitError::VersionMismatch(_)) => Some(Stop::Abandoning(Ended::TakenOver)),
+            Err(error) => {
+                if let CommitError::UnknownTopic(unknown) = &error {
+                    self.core.topics.forget(&unknown.topic);
+                }
+                self.state.not_buried(&written.burying);
+                self.flushing.failed(now_ms, &self.core.options);
+                None
+            }
+        }
+    }
+
+    /// The change that writes the record over the version that is there.
+    pub(super) fn record_change(&self, version: u64, burying: &[u64]) -> Change {
+        Change::Put {
+            key: record_key(&self.name.topic, &self.name.group),
+            value: self.state.to_record(burying).to_bytes(),
+            expect: Expect::Version(version),
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        if let Existence::Stored { version } = self.existence {
+            let mut batch = Batch::new();
+            batch.change(self.record_change(version, &[]));
+            let changes = self.state.changes();
+            let answer = self.core.store.commit(batch);
+            self.writing = Some(Writing::new(answer, changes, Vec::new()));
+        }
+    }
+}

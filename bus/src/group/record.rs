@@ -1,0 +1,87 @@
+//! What is stored of a group: one keyed record, JSON, written within `ack_flush_ms` of a change.
+
+use super::history::Attempt;
+use super::settings::GroupSettings;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The form this code writes. A record of a later form is refused rather than misread.
+pub(crate) const RECORD_VERSION: u32 = 1;
+
+const KEY_PREFIX: &str = "group/";
+
+/// A group as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GroupRecord {
+    /// The form of the record.
+    pub(crate) version: u32,
+    pub(crate) created_ms: u64,
+    /// The last position before which everything is settled.
+    pub(crate) cursor: u64,
+    /// What is settled above the cursor, as ranges with both ends included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) settled: Vec<(u64, u64)>,
+    /// How many events retention took before the group saw them.
+    #[serde(default)]
+    pub(crate) skipped: u64,
+    pub(crate) settings: GroupSettings,
+    /// Unsettled events that failed before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) failed: Vec<FailedEvent>,
+    /// Leases that were open, so that a crash counts the delivery.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) leases: Vec<LeaseRun>,
+}
+
+/// An unsettled event that failed before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FailedEvent {
+    pub(crate) seq: u64,
+    pub(crate) attempts: u32,
+    /// When it may be delivered again.
+    #[serde(default)]
+    pub(crate) due_ms: u64,
+    /// The last attempts, where there are not too many such events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) history: Vec<Attempt>,
+}
+
+/// Events that were leased to one member at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LeaseRun {
+    pub(crate) member: Arc<str>,
+    pub(crate) started_ms: u64,
+    /// The number of the delivery.
+    pub(crate) attempt: u32,
+    /// Their positions, as ranges with both ends included.
+    pub(crate) seqs: Vec<(u64, u64)>,
+}
+
+/// The key of a group's record.
+pub(crate) fn record_key(topic: &str, group: &str) -> Arc<str> {
+    format!("{KEY_PREFIX}{topic}/{group}").into()
+}
+
+/// What the keys of all groups of a topic begin with.
+pub(crate) fn record_prefix(topic: &str) -> String {
+    format!("{KEY_PREFIX}{topic}/")
+}
+
+impl GroupRecord {
+    pub(crate) fn to_bytes(&self) -> Arc<[u8]> {
+        // Strings, numbers and lists are always written.
+        serde_json::to_vec(self).unwrap_or_default().into()
+    }
+
+    /// Reads a record, or says why it is none.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let record: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if record.version > RECORD_VERSION {
+            return Err(format!(
+                "it has form {}, this is {RECORD_VERSION}",
+                record.version
+            ));
+        }
+        Ok(record)
+    }
+}

@@ -1,0 +1,229 @@
+//! The owners of groups: who serves which group, started when somebody needs one and gone when nobody does.
+
+use super::command::{Command, Reply};
+use super::counts::GroupCounts;
+use super::owner::Owner;
+use super::subscriber::{Ended, Subscriber};
+use crate::core::Core;
+use crate::error::GroupError;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinHandle};
+
+/// How many commands may wait for one owner.
+const COMMAND_QUEUE: usize = 64;
+/// How often a command is given to the next owner when one retires under it.
+const MAX_TRIES: usize = 16;
+/// How many groups' counts are kept while nobody serves them.
+const MAX_COUNTED_GROUPS: usize = 16_384;
+
+/// A group's full name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct GroupName {
+    pub(crate) topic: Arc<str>,
+    pub(crate) group: Arc<str>,
+    /// Nothing of it is stored.
+    pub(crate) ephemeral: bool,
+}
+
+/// All owners of one bus.
+pub(crate) struct Registry {
+    core: Arc<Core>,
+    runtime: Handle,
+    /// For the owners, who must not keep the bus open.
+    this: Weak<Registry>,
+    state: Mutex<RegistryState>,
+}
+
+#[derive(Default)]
+struct RegistryState {
+    owners: HashMap<GroupName, Serving>,
+    /// What groups have done that nobody serves at the moment.
+    counts: HashMap<GroupName, GroupCounts>,
+    /// Subscriptions that wait for new topics, with the tasks that look for them.
+    followers: Vec<(Weak<Subscriber>, AbortHandle)>,
+    closed: bool,
+}
+
+struct Serving {
+    commands: mpsc::Sender<Command>,
+    task: JoinHandle<()>,
+}
+
+impl Registry {
+    pub(crate) fn new(core: Arc<Core>, runtime: Handle) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            core,
+            runtime,
+            this: this.clone(),
+            state: Mutex::default(),
+        })
+    }
+
+    /// Gives a command to the group's owner, which is started where there is none, and waits for the answer.
+    pub(crate) async fn ask<T>(
+        &self,
+        name: &GroupName,
+        command: impl Fn(Reply<T>) -> Command,
+    ) -> Result<T, GroupError> {
+        for _ in 0..MAX_TRIES {
+            let commands = self.owner(name)?;
+            let (reply, answer) = oneshot::channel();
+            // An owner that retires meanwhile lets go of what it has not begun; the next one takes it.
+            if commands.send(command(reply)).await.is_ok()
+                && let Ok(answer) = answer.await
+            {
+                return answer;
+            }
+        }
+        Err(GroupError::Closed)
+    }
+
+    /// A way to talk to a group's owner that does not keep it running.
+    pub(crate) fn link(&self, name: &GroupName) -> Option<mpsc::WeakSender<Command>> {
+        let state = self.lock();
+        state
+            .owners
+            .get(name)
+            .map(|serving| serving.commands.downgrade())
+    }
+
+    /// The groups of a topic that are served now.
+    pub(crate) fn served(&self, topic: &str) -> Vec<GroupName> {
+        let state = self.lock();
+        state
+            .owners
+            .keys()
+            .filter(|name| &*name.topic == topic)
+            .cloned()
+            .collect()
+    }
+
+    /// Makes every owner of a topic stop without writing anything more.
+    pub(crate) async fn abandon_topic(&self, topic: &str, reason: Ended) {
+        for name in self.served(topic) {
+            // One that has stopped by itself is as good.
+            let _ = self
+                .ask(&name, |reply| Command::Abandon(reason, reply))
+                .await;
+        }
+    }
+
+    /// Stops all owners, waits until they have written what they have, and starts none any more.
+    pub(crate) async fn close(&self) {
+        let owners = {
+            let mut state = self.lock();
+            state.closed = true;
+            state.end_followers();
+            std::mem::take(&mut state.owners)
+        };
+        let tasks: Vec<JoinHandle<()>> = owners.into_values().map(|serving| serving.task).collect();
+        for task in tasks {
+            // A task that panicked has nothing left to write.
+            let _ = task.await;
+        }
+    }
+
+    /// Starts the task that looks for new topics for a subscription. It ends with the bus at the latest.
+    pub(crate) fn follow(
+        &self,
+        subscriber: &Arc<Subscriber>,
+        following: impl Future<Output = ()> + Send + 'static,
+    ) -> AbortHandle {
+        let mut state = self.lock();
+        state.followers.retain(|(_, task)| !task.is_finished());
+        let task = self.runtime.spawn(following).abort_handle();
+        state
+            .followers
+            .push((Arc::downgrade(subscriber), task.clone()));
+        if state.closed {
+            state.end_followers();
+        }
+        task
+    }
+
+    /// Takes an owner off the list, unless a command waits for it.
+    pub(crate) fn retire(
+        &self,
+        name: &GroupName,
+        counts: GroupCounts,
+        commands: &mut mpsc::Receiver<Command>,
+    ) -> bool {
+        let mut state = self.lock();
+        if !commands.is_empty() {
+            return false;
+        }
+        commands.close();
+        state.owners.remove(name);
+        state.keep_counts(name, counts);
+        true
+    }
+
+    /// Takes an owner off the list that cannot go on.
+    pub(crate) fn remove(
+        &self,
+        name: &GroupName,
+        counts: GroupCounts,
+        commands: &mut mpsc::Receiver<Command>,
+    ) {
+        let mut state = self.lock();
+        commands.close();
+        state.owners.remove(name);
+        state.keep_counts(name, counts);
+    }
+
+    fn owner(&self, name: &GroupName) -> Result<mpsc::Sender<Command>, GroupError> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(GroupError::Closed);
+        }
+        if let Some(serving) = state.owners.get(name) {
+            return Ok(serving.commands.clone());
+        }
+        let (commands, receiver) = mpsc::channel(COMMAND_QUEUE);
+        let counts = state.counts.remove(name).unwrap_or_default();
+        let owner = Owner::new(
+            self.core.clone(),
+            self.this.clone(),
+            name.clone(),
+            receiver,
+            counts,
+        );
+        let task = self.runtime.spawn(owner.run());
+        let serving = Serving {
+            commands: commands.clone(),
+            task,
+        };
+        state.owners.insert(name.clone(), serving);
+        Ok(commands)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        self.lock().end_followers();
+    }
+}
+
+impl RegistryState {
+    fn end_followers(&mut self) {
+        for (subscriber, task) in self.followers.drain(..) {
+            task.abort();
+            if let Some(subscriber) = subscriber.upgrade() {
+                subscriber.end(Ended::BusClosed);
+            }
+        }
+    }
+
+    fn keep_counts(&mut self, name: &GroupName, counts: GroupCounts) {
+        if self.counts.len() < MAX_COUNTED_GROUPS && !name.ephemeral {
+            self.counts.insert(name.clone(), counts);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A subscription's place in one group. Letting go of it frees its leases at once.
+
+use super::command::{Command, SettleByIds, Settlement};
+use super::inbox::{Inbox, Message};
+use super::state::MemberId;
+use crate::error::SettleError;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// A place in a group.
+pub(crate) struct Seat {
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) member: MemberId,
+    /// Weak, so that a subscription does not keep a bus open that everybody else has let go.
+    pub(crate) commands: mpsc::WeakSender<Command>,
+}
+
+impl Seat {
+    /// Settles or extends events by their ids, with one result for each.
+    pub(crate) fn settle(
+        &self,
+        ids: &[&str],
+        what: Settlement,
+    ) -> impl Future<Output = Vec<Result<(), SettleError>>> + Send + 'static + use<> {
+        let count = ids.len();
+        let by_ids = SettleByIds {
+            member: self.member,
+            ids: ids.iter().map(|&id| id.to_owned()).collect(),
+            what,
+        };
+        let commands = self.commands.upgrade();
+        async move {
+            let gone = || vec![Err(SettleError::Gone); count];
+            let Some(commands) = commands else {
+                return gone();
+            };
+            let (reply, answer) = oneshot::channel();
+            if commands.send(Command::Settle(by_ids, reply)).await.is_err() {
+                return gone();
+            }
+            drop(commands);
+            answer.await.unwrap_or_else(|_| gone())
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.inbox.push(Message::Leave(self.member));
+    }
+}

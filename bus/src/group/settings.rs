@@ -1,0 +1,87 @@
+//! The properties of a group: what holds for all its members.
+
+use crate::error::BadOption;
+use crate::filter::{FieldFilter, Filter};
+use serde::{Deserialize, Serialize};
+
+/// The longest lease that can be asked for.
+const MAX_ACK_TIMEOUT_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+
+/// In which order a group gets events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ordering {
+    /// Whoever has room gets the next event.
+    #[default]
+    None,
+    /// At most one event per key is under way, in log order; events without a key are not ordered.
+    Key,
+}
+
+/// What a group remembers of its subscriptions: the newest that was explicit about a property decides it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GroupSettings {
+    pub(crate) ack_timeout_ms: u64,
+    pub(crate) max_attempts: u32,
+    pub(crate) ordering: Ordering,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) filter: Option<FieldFilter>,
+}
+
+/// What one subscription says about the group, where it says anything.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SettingsRequest {
+    pub(crate) ack_timeout_ms: Option<u64>,
+    pub(crate) max_attempts: Option<u32>,
+    pub(crate) ordering: Option<Ordering>,
+    pub(crate) filter: Option<Filter>,
+}
+
+impl Default for GroupSettings {
+    fn default() -> Self {
+        Self {
+            ack_timeout_ms: 30_000,
+            max_attempts: 5,
+            ordering: Ordering::None,
+            filter: None,
+        }
+    }
+}
+
+impl GroupSettings {
+    /// Takes over what was asked for, and says whether anything changed.
+    pub(crate) fn apply(&mut self, request: &SettingsRequest) -> bool {
+        let before = self.clone();
+        if let Some(ack_timeout_ms) = request.ack_timeout_ms {
+            self.ack_timeout_ms = ack_timeout_ms;
+        }
+        if let Some(max_attempts) = request.max_attempts {
+            self.max_attempts = max_attempts;
+        }
+        if let Some(ordering) = request.ordering {
+            self.ordering = ordering;
+        }
+        match &request.filter {
+            Some(Filter::Fields(fields)) => self.filter = Some(fields.clone()),
+            Some(Filter::All | Filter::Function(_)) => self.filter = None,
+            None => {}
+        }
+        *self != before
+    }
+}
+
+impl SettingsRequest {
+    pub(crate) fn check(&self) -> Result<(), BadOption> {
+        if self
+            .ack_timeout_ms
+            .is_some_and(|ms| !(1..=MAX_ACK_TIMEOUT_MS).contains(&ms))
+        {
+            let why = "it has to be 1 to 604800000, a week";
+            return Err(BadOption::new("ackTimeoutMs", why));
+        }
+        if self.max_attempts == Some(0) {
+            return Err(BadOption::new("maxAttempts", "it has to be at least 1"));
+        }
+        Ok(())
+    }
+}

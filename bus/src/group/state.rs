@@ -1,0 +1,236 @@
+//! The state of one group, and all decisions about it, as plain functions of (state, input, now): no clock, no task,
+//! no store.
+//!
+//! ```text
+//!                offer                      lease                    ack
+//!   (unread) ────────────▶ Ready ────────────────────────▶ Leased ─────────▶ settled
+//!       ▲                    ▲                               │
+//!       │ not wanted:        │ supply: its bytes were read   │ nack, expiry, lost member
+//!       │ settled unseen     │                               ▼
+//!     head                Missing ◀──── due ──────────── Waiting      or Dying: dead letter, then settled
+//!                            ▲
+//!                            └──── its lane is free ──── Behind
+//! ```
+//!
+//! Only what is unsettled is kept: everything else up to `head` is settled. The cursor is the position before the
+//! lowest unsettled one. Bytes of events are held only while `Ready`, so memory follows what members can take.
+
+mod leasing;
+mod persisting;
+mod reading;
+mod settling;
+mod slot;
+mod viewing;
+
+#[cfg(test)]
+mod model_tests;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use leasing::Leased;
+pub(crate) use settling::{Retry, Settled};
+pub(crate) use viewing::BlockedLane;
+
+use super::counts::GroupCounts;
+use super::history::History;
+use super::lanes::Lanes;
+use super::ranges::Ranges;
+use super::settings::GroupSettings;
+use super::timers::Timers;
+use super::unsettled::Unsettled;
+use crate::options::Backoff;
+use prombus_store::StoredEvent;
+use slot::Slot;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+/// A member of the group, numbered so that no number comes twice while the group is served.
+pub(crate) type MemberId = u64;
+
+/// What becomes of an event whose last attempt failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LastResort {
+    /// It is written to the dead letters, in one step with being settled.
+    DeadLetter,
+    /// It is settled and leaves nothing behind: the group is ephemeral.
+    GiveUp,
+    /// It goes on at the longest backoff: it is a dead letter itself.
+    KeepTrying,
+}
+
+/// What a group goes by.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    pub(crate) settings: GroupSettings,
+    pub(crate) backoff: Backoff,
+    pub(crate) last_resort: LastResort,
+    /// The most unsettled events it keeps track of.
+    pub(crate) window: usize,
+}
+
+/// The state of one group.
+#[derive(Debug, Clone)]
+pub(crate) struct GroupState {
+    rules: Rules,
+    /// When the group was made.
+    created_ms: u64,
+    /// Everything up to here has been read, and is settled unless it is in `unsettled`.
+    head: u64,
+    unsettled: Unsettled<Slot>,
+    /// Settled above `head`, from before the group was loaded.
+    settled_ahead: Ranges,
+    /// Events above `head` that were delivered before the group was loaded.
+    carried: BTreeMap<u64, Carried>,
+    /// `Ready` for the first time here, in log order. May hold some that a late acknowledgement has settled since.
+    fresh: VecDeque<StoredEvent>,
+    /// `Ready` again.
+    returning: BTreeMap<u64, StoredEvent>,
+    /// `Missing`: due, but their bytes have to be read again.
+    missing: BTreeSet<u64>,
+    timers: Timers,
+    /// How many are `Leased` or `Waiting`, each with one live timer.
+    timed: usize,
+    lanes: Lanes,
+    holders: BTreeMap<MemberId, Holder>,
+    /// `Dying`, and not yet taken to be written.
+    dying: VecDeque<u64>,
+    /// Unsettled events that were delivered and whose publisher chose the id.
+    own_ids: HashMap<Arc<str>, u64>,
+    /// What the ids that the bus makes for this topic have in common.
+    id_tag: Option<u32>,
+    next_lease: u64,
+    /// Leases before this one were void when the cursor was set.
+    first_valid_lease: u64,
+    /// Events that retention took before the group saw them.
+    skipped: u64,
+    counts: GroupCounts,
+    /// Grows with everything that is worth writing down.
+    changes: u64,
+}
+
+/// An event that was delivered before the group was loaded.
+#[derive(Debug, Clone, Default)]
+struct Carried {
+    history: History,
+    due_ms: u64,
+}
+
+/// What the state knows of a member.
+#[derive(Debug, Clone)]
+struct Holder {
+    name: Arc<str>,
+    leased: usize,
+    /// Leases that have ended since the owner last asked.
+    freed: usize,
+}
+
+impl GroupState {
+    /// A new group that begins after `cursor`.
+    pub(crate) fn new(rules: Rules, cursor: u64, now_ms: u64) -> Self {
+        Self {
+            rules,
+            created_ms: now_ms,
+            head: cursor,
+            unsettled: Unsettled::new(),
+            settled_ahead: Ranges::default(),
+            carried: BTreeMap::new(),
+            fresh: VecDeque::new(),
+            returning: BTreeMap::new(),
+            missing: BTreeSet::new(),
+            timers: Timers::default(),
+            timed: 0,
+            lanes: Lanes::default(),
+            holders: BTreeMap::new(),
+            dying: VecDeque::new(),
+            own_ids: HashMap::new(),
+            id_tag: None,
+            next_lease: 1,
+            first_valid_lease: 1,
+            skipped: 0,
+            counts: GroupCounts::default(),
+            changes: 0,
+        }
+    }
+
+    /// The last position before which everything is settled.
+    pub(crate) fn cursor(&self) -> u64 {
+        self.unsettled.first().map_or(self.head, |first| first - 1)
+    }
+
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    pub(crate) fn settings(&self) -> &GroupSettings {
+        &self.rules.settings
+    }
+
+    /// Changes what the group goes by; events already read keep their lanes.
+    pub(crate) fn settings_mut(&mut self) -> &mut GroupSettings {
+        &mut self.rules.settings
+    }
+
+    /// A number that differs whenever there is something to write down.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Notes that something outside the events has changed.
+    pub(crate) fn touch(&mut self) {
+        self.changes += 1;
+    }
+
+    pub(crate) fn counts(&self) -> &GroupCounts {
+        &self.counts
+    }
+
+    /// Goes on counting where an earlier owner stopped.
+    pub(crate) fn resume_counts(&mut self, counts: GroupCounts) {
+        let in_flight = self.counts.in_flight;
+        self.counts = GroupCounts {
+            in_flight,
+            ..counts
+        };
+    }
+
+    /// Lets a member in.
+    pub(crate) fn join(&mut self, member: MemberId, name: Arc<str>) {
+        let holder = Holder {
+            name,
+            leased: 0,
+            freed: 0,
+        };
+        self.holders.insert(member, holder);
+    }
+
+    /// How many leases of each member have ended since the last call.
+    pub(crate) fn take_freed(&mut self, mut each: impl FnMut(MemberId, usize)) {
+        for (&member, holder) in &mut self.holders {
+            if holder.freed > 0 {
+                each(member, std::mem::take(&mut holder.freed));
+            }
+        }
+    }
+
+    /// Forgets everything that was read and begins after `cursor`. Leases given so far are void.
+    pub(crate) fn seek(&mut self, cursor: u64) {
+        for holder in self.holders.values_mut() {
+            holder.freed += std::mem::take(&mut holder.leased);
+        }
+        self.head = cursor;
+        self.unsettled = Unsettled::new();
+        self.settled_ahead.clear();
+        self.carried.clear();
+        self.fresh.clear();
+        self.returning.clear();
+        self.missing.clear();
+        self.timers.clear();
+        self.timed = 0;
+        self.lanes.clear();
+        self.dying.clear();
+        self.own_ids.clear();
+        self.first_valid_lease = self.next_lease;
+        self.counts.in_flight = 0;
+        self.changes += 1;
+    }
+}

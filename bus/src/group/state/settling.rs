@@ -1,0 +1,234 @@
+//! How an event ends: acknowledged, failed and brought back, or failed for the last time.
+
+use super::slot::{Slot, Stage};
+use super::{GroupState, LastResort, MemberId};
+use crate::group::history::{Attempt, History};
+
+/// What became of an acknowledgement, its opposite or an extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// It did what it says.
+    Done,
+    /// There was nothing left to do, which is fine.
+    Already,
+    /// Another member holds the event, or the lease was void; nothing happened.
+    LeaseLost,
+    /// The group has not come that far, or nobody holds the event.
+    Unknown,
+}
+
+/// When a failed event comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// After a wait that doubles with each failure.
+    Backoff,
+    /// After this long.
+    After {
+        /// Milliseconds.
+        delay_ms: u64,
+    },
+    /// Now: its member is gone, and others wait.
+    AtOnce,
+}
+
+impl GroupState {
+    /// Settles an event. Late is fine unless another member holds it by now.
+    pub(crate) fn ack(
+        &mut self,
+        member: MemberId,
+        seq: u64,
+        number: Option<u64>,
+        now_ms: u64,
+    ) -> Settled {
+        if number.is_some_and(|number| number < self.first_valid_lease) {
+            return Settled::LeaseLost;
+        }
+        let Some(slot) = self.unsettled.get(seq) else {
+            return self.settled_or_unknown(seq);
+        };
+        match slot.stage {
+            Stage::Leased(lease) if lease.member != member => return Settled::LeaseLost,
+            // Its dead letter is on its way; that settles it too.
+            Stage::Dying => return Settled::Already,
+            _ => {}
+        }
+        self.settle(seq, now_ms);
+        self.counts.acked += 1;
+        Settled::Done
+    }
+
+    /// Brings an event back, unless its lease has ended already.
+    pub(crate) fn nack(
+        &mut self,
+        member: MemberId,
+        seq: u64,
+        number: Option<u64>,
+        reason: &str,
+        retry: Retry,
+        now_ms: u64,
+    ) -> Settled {
+        if number.is_some_and(|number| number < self.first_valid_lease) {
+            return Settled::LeaseLost;
+        }
+        let Some(slot) = self.unsettled.get(seq) else {
+            return self.settled_or_unknown(seq);
+        };
+        let Stage::Leased(lease) = slot.stage else {
+            return Settled::Already;
+        };
+        if lease.member != member || number.is_some_and(|number| number != lease.number) {
+            return Settled::LeaseLost;
+        }
+        self.counts.nacked += 1;
+        self.fail(seq, reason, retry, now_ms);
+        Settled::Done
+    }
+
+    /// Ends the lease of an event in failure, and decides when it comes back or that it dies.
+    pub(super) fn fail(&mut self, seq: u64, reason: &str, retry: Retry, now_ms: u64) {
+        let Some(lease) = self.end_lease(seq) else {
+            return;
+        };
+        let member = match self.holders.get(&lease.member) {
+            Some(holder) => holder.name.clone(),
+            None => "".into(),
+        };
+        let Some(slot) = self.unsettled.get_mut(seq) else {
+            return;
+        };
+        let attempt = slot.attempt();
+        slot.history.get_or_insert_default().note(
+            attempt,
+            Attempt {
+                member,
+                start: lease.started_ms,
+                end: now_ms,
+                reason: reason.to_owned(),
+            },
+        );
+        let delay_ms = self.delay_ms(seq, attempt, retry);
+        self.set_stage(
+            seq,
+            Stage::Behind {
+                due_ms: now_ms.saturating_add(delay_ms),
+            },
+        );
+        if self.set_off(seq, now_ms) {
+            self.missing.insert(seq);
+        }
+    }
+
+    /// Takes up to `count` events whose dead letters are to be written, each with its history. They stay unsettled
+    /// until [`Self::buried`].
+    pub(crate) fn take_dying(&mut self, count: usize) -> Vec<(u64, History)> {
+        let count = count.min(self.dying.len());
+        let taken: Vec<u64> = self.dying.drain(..count).collect();
+        taken
+            .into_iter()
+            .filter_map(|seq| {
+                let history = self.unsettled.get(seq)?.history.as_deref().cloned();
+                Some((seq, history.unwrap_or_default()))
+            })
+            .collect()
+    }
+
+    pub(crate) fn has_dying(&self) -> bool {
+        !self.dying.is_empty()
+    }
+
+    /// Settles events whose dead letters are written.
+    pub(crate) fn buried(&mut self, seqs: &[u64], now_ms: u64) {
+        for &seq in seqs {
+            if self.is_dying(seq) && self.settle(seq, now_ms) {
+                self.counts.dead_lettered += 1;
+            }
+        }
+    }
+
+    /// Queues events again whose dead letters could not be written.
+    pub(crate) fn not_buried(&mut self, seqs: &[u64]) {
+        for &seq in seqs.iter().rev() {
+            if self.is_dying(seq) {
+                self.dying.push_front(seq);
+            }
+        }
+    }
+
+    /// Removes an event, whatever stage it is in, and lets the next of its lane go; `false` where it was settled.
+    pub(super) fn settle(&mut self, seq: u64, now_ms: u64) -> bool {
+        self.end_lease(seq);
+        let Some(slot) = self.unsettled.remove(seq) else {
+            return false;
+        };
+        self.changes += 1;
+        match slot.stage {
+            Stage::Waiting { .. } => self.timed -= 1,
+            Stage::Missing => {
+                self.missing.remove(&seq);
+            }
+            Stage::Ready => {
+                // A fresh one is skipped when it comes up.
+                self.returning.remove(&seq);
+            }
+            Stage::Leased(_) | Stage::Behind { .. } | Stage::Dying => {}
+        }
+        if let Some(id) = &slot.own_id {
+            self.own_ids.remove(id);
+        }
+        match (slot.lane, slot.stage) {
+            (Some(lane), Stage::Behind { .. }) => self.lanes.leave(lane, seq),
+            (Some(lane), _) => {
+                if let Some(next) = self.lanes.advance(lane)
+                    && self.set_off(next, now_ms)
+                {
+                    self.missing.insert(next);
+                }
+            }
+            (None, _) => {}
+        }
+        true
+    }
+
+    pub(super) fn is_exhausted(&self, slot: &Slot) -> bool {
+        self.rules.last_resort != LastResort::KeepTrying
+            && slot.failures() >= self.rules.settings.max_attempts
+    }
+
+    /// Not so any more where the cursor was set meanwhile.
+    fn is_dying(&self, seq: u64) -> bool {
+        self.unsettled
+            .get(seq)
+            .is_some_and(|slot| slot.stage == Stage::Dying)
+    }
+
+    pub(super) fn die(&mut self, seq: u64, now_ms: u64) {
+        self.set_stage(seq, Stage::Dying);
+        if self.rules.last_resort == LastResort::GiveUp {
+            self.settle(seq, now_ms);
+            self.counts.given_up += 1;
+        } else {
+            self.dying.push_back(seq);
+        }
+    }
+
+    fn delay_ms(&self, seq: u64, failures: u32, retry: Retry) -> u64 {
+        let backoff = &self.rules.backoff;
+        let endless = self.rules.last_resort == LastResort::KeepTrying;
+        match retry {
+            Retry::AtOnce => 0,
+            // Nothing ends the retries of a dead letter, so nobody may make them quick.
+            Retry::Backoff if endless => backoff.longest_delay_ms(seq, failures),
+            Retry::After { delay_ms } if endless => delay_ms.max(backoff.longest_ms),
+            Retry::Backoff => backoff.delay_ms(seq, failures),
+            Retry::After { delay_ms } => delay_ms,
+        }
+    }
+
+    fn settled_or_unknown(&self, seq: u64) -> Settled {
+        if seq <= self.head || self.settled_ahead.contains(seq) {
+            Settled::Already
+        } else {
+            Settled::Unknown
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What can be told about a group from outside, and where an id lies.
+
+use super::slot::Stage;
+use super::{GroupState, MemberId};
+use prombus_store::MadeId;
+
+/// How many unsettled events stand where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Stages {
+    /// Ready, or due and about to be read.
+    pub(crate) ready: usize,
+    pub(crate) leased: usize,
+    pub(crate) waiting: usize,
+    /// The earliest moment one of them is due.
+    pub(crate) next_due_ms: Option<u64>,
+    /// Behind an event of the same key.
+    pub(crate) behind: usize,
+    pub(crate) dying: usize,
+    /// When the oldest open lease began.
+    pub(crate) oldest_lease_ms: Option<u64>,
+}
+
+/// A key lane in which events wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockedLane {
+    /// The event they wait for.
+    pub(crate) by_seq: u64,
+    /// How many wait.
+    pub(crate) waiting: usize,
+    /// When the blocking event is due, where it waits for its retry itself.
+    pub(crate) due_ms: Option<u64>,
+}
+
+impl GroupState {
+    /// Counts the unsettled events by stage.
+    pub(crate) fn stages(&self) -> Stages {
+        let mut stages = Stages::default();
+        let earlier =
+            |known: Option<u64>, moment| Some(known.map_or(moment, |known: u64| known.min(moment)));
+        for (_, slot) in self.unsettled.iter() {
+            match slot.stage {
+                Stage::Ready | Stage::Missing => stages.ready += 1,
+                Stage::Leased(lease) => {
+                    stages.leased += 1;
+                    stages.oldest_lease_ms = earlier(stages.oldest_lease_ms, lease.started_ms);
+                }
+                Stage::Waiting { due_ms } => {
+                    stages.waiting += 1;
+                    stages.next_due_ms = earlier(stages.next_due_ms, due_ms);
+                }
+                Stage::Behind { .. } => stages.behind += 1,
+                Stage::Dying => stages.dying += 1,
+            }
+        }
+        stages
+    }
+
+    /// Up to `limit` lanes in which events wait, by position of what blocks them.
+    pub(crate) fn blocked_lanes(&self, limit: usize) -> Vec<BlockedLane> {
+        let under_way = self.unsettled.iter().filter_map(|(seq, slot)| {
+            let waiting = self.lanes.waiting(slot.lane?);
+            let due_ms = match slot.stage {
+                Stage::Behind { .. } => return None,
+                Stage::Waiting { due_ms } => Some(due_ms),
+                _ => None,
+            };
+            (waiting > 0).then_some(BlockedLane {
+                by_seq: seq,
+                waiting,
+                due_ms,
+            })
+        });
+        under_way.take(limit).collect()
+    }
+
+    /// How many positions up to `tail` are not settled.
+    pub(crate) fn lag(&self, tail: u64) -> u64 {
+        let unread = tail.saturating_sub(self.head);
+        let settled_ahead = self.settled_ahead.positions().min(unread);
+        self.unsettled.len() as u64 + unread - settled_ahead
+    }
+
+    /// How many positions from `first_seq` to `tail` a seek to `cursor` would deliver again, and how many that are
+    /// not settled it would pass over.
+    pub(crate) fn seek_effect(&self, cursor: u64, first_seq: u64, tail: u64) -> (u64, u64) {
+        let redelivered = self.count_settled(cursor.max(first_seq.saturating_sub(1)), tail);
+        let from = self.cursor().max(first_seq.saturating_sub(1));
+        let to = cursor.min(tail);
+        let skipped = to.saturating_sub(from) - self.count_settled(from, to);
+        (redelivered, skipped)
+    }
+
+    /// How many events a member holds.
+    pub(crate) fn held_by(&self, member: MemberId) -> usize {
+        self.holders.get(&member).map_or(0, |holder| holder.leased)
+    }
+
+    pub(crate) fn created_ms(&self) -> u64 {
+        self.created_ms
+    }
+
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// The position of an event by its id, where the group can tell without asking the store.
+    pub(crate) fn seq_of(&self, id: &str) -> Option<u64> {
+        if let Some(&seq) = self.own_ids.get(id) {
+            return Some(seq);
+        }
+        let made = MadeId::parse(id)?;
+        let own = |seq| {
+            self.unsettled
+                .get(seq)
+                .is_some_and(|slot| slot.own_id.is_some())
+        };
+        let known = Some(made.tag) == self.id_tag && made.seq <= self.head && !own(made.seq);
+        known.then_some(made.seq)
+    }
+
+    /// How many positions in `(after, to]` are settled.
+    fn count_settled(&self, after: u64, to: u64) -> u64 {
+        if to <= after {
+            return 0;
+        }
+        let read = to.min(self.head).saturating_sub(after);
+        let unsettled = self
+            .unsettled
+            .iter()
+            .filter(|&(seq, _)| seq > after && seq <= to)
+            .count();
+        read - unsettled as u64
+            + self
+                .settled_ahead
+                .count_within(after.max(self.head) + 1, to)
+    }
+}

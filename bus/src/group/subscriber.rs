@@ -1,0 +1,254 @@
+//! One subscription as the owners of its groups see it: a mailbox they fill, the credit that bounds it, and whether
+//! it is paused.
+
+use super::credit::Credit;
+use super::inbox::{Inbox, LeaseName, Message};
+use super::state::{Leased, MemberId};
+use prombus_store::Clock;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Why no more deliveries come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The bus was closed.
+    BusClosed,
+    /// The topic was deleted.
+    TopicDeleted,
+    /// The group was removed.
+    GroupRemoved,
+    /// Another bus on the same store has the group.
+    TakenOver,
+    /// The subscription was let go.
+    Unsubscribed,
+}
+
+/// The side of a subscription that owners see. What lies in the mailbox is bounded by the credit.
+pub(crate) struct Subscriber {
+    /// How history and explanations name it.
+    pub(crate) name: Arc<str>,
+    /// The most events it is given at a time.
+    pub(crate) batch_size: usize,
+    pub(crate) credit: Credit,
+    clock: Arc<dyn Clock>,
+    mailbox: Mutex<Mailbox>,
+    /// Told when something came in or the mailbox was closed.
+    arrived: Notify,
+}
+
+#[derive(Default)]
+struct Mailbox {
+    chunks: VecDeque<Chunk>,
+    /// How many groups fill it.
+    parts: usize,
+    /// More groups may come, so that the end of the last one is not the end.
+    follows: bool,
+    paused: bool,
+    ended: Option<Ended>,
+}
+
+/// Events leased by one owner at one moment.
+pub(crate) struct Chunk {
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) member: MemberId,
+    pub(crate) leased: VecDeque<Leased>,
+}
+
+/// An event taken out of the mailbox, and where to answer.
+pub(crate) struct Taken {
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) member: MemberId,
+    pub(crate) leased: Leased,
+}
+
+impl Subscriber {
+    pub(crate) fn new(
+        name: Arc<str>,
+        batch_size: usize,
+        max_in_flight: usize,
+        follows: bool,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let mailbox = Mailbox {
+            follows,
+            ..Mailbox::default()
+        };
+        Self {
+            name,
+            batch_size,
+            credit: Credit::new(max_in_flight),
+            clock,
+            mailbox: Mutex::new(mailbox),
+            arrived: Notify::new(),
+        }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.lock().paused
+    }
+
+    /// Pauses: what was not looked at goes back to its groups, and nothing new comes in.
+    pub(crate) fn pause(&self) {
+        let mut mailbox = self.lock();
+        mailbox.paused = true;
+        let chunks = std::mem::take(&mut mailbox.chunks);
+        drop(mailbox);
+        for chunk in chunks {
+            chunk
+                .inbox
+                .push(Message::GiveBack(chunk.member, chunk.names()));
+        }
+    }
+
+    /// Goes on; whoever calls this wakes the owners.
+    pub(crate) fn resume(&self) {
+        self.lock().paused = false;
+    }
+
+    /// One more group fills the mailbox.
+    pub(crate) fn begin_part(&self) {
+        self.lock().parts += 1;
+    }
+
+    /// A group does not fill it any more; the last one closes it.
+    pub(crate) fn end_part(&self, reason: Ended) {
+        let mut mailbox = self.lock();
+        mailbox.parts = mailbox.parts.saturating_sub(1);
+        if mailbox.parts == 0 && !mailbox.follows {
+            mailbox.ended.get_or_insert(reason);
+        }
+        drop(mailbox);
+        self.arrived.notify_one();
+    }
+
+    /// Closes the mailbox whatever groups there are.
+    pub(crate) fn end(&self, reason: Ended) {
+        self.lock().ended.get_or_insert(reason);
+        self.arrived.notify_one();
+    }
+
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        self.lock().ended
+    }
+
+    /// Puts a chunk in; it comes back where the mailbox is closed or paused.
+    pub(crate) fn put(&self, chunk: Chunk) -> Result<(), Chunk> {
+        let mut mailbox = self.lock();
+        if mailbox.ended.is_some() || mailbox.paused {
+            return Err(chunk);
+        }
+        mailbox.chunks.push_back(chunk);
+        drop(mailbox);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// The next event, or `None` once the mailbox is closed and empty.
+    pub(crate) async fn take(&self) -> Option<Taken> {
+        let mut woken = false;
+        loop {
+            {
+                let mut mailbox = self.lock();
+                if let Some(taken) = mailbox.pop(self.clock.now_ms()) {
+                    // One wake-up came for a whole chunk, so whoever was woken passes it on.
+                    if woken && !mailbox.chunks.is_empty() {
+                        self.arrived.notify_one();
+                    }
+                    return Some(taken);
+                }
+                if mailbox.ended.is_some() {
+                    self.arrived.notify_one();
+                    return None;
+                }
+            }
+            self.arrived.notified().await;
+            woken = true;
+        }
+    }
+
+    /// What is there now, up to `limit`, without waiting.
+    pub(crate) fn take_ready(&self, limit: usize) -> Vec<Taken> {
+        let now_ms = self.clock.now_ms();
+        let mut mailbox = self.lock();
+        std::iter::from_fn(|| mailbox.pop(now_ms))
+            .take(limit)
+            .collect()
+    }
+
+    /// Takes out what one member of one group did not look at, where `is_wanted` says so.
+    pub(crate) fn take_back(
+        &self,
+        member: MemberId,
+        is_wanted: impl Fn(&Leased) -> bool,
+    ) -> Vec<(u64, u64)> {
+        let mut mailbox = self.lock();
+        let mut untaken = Vec::new();
+        for chunk in mailbox
+            .chunks
+            .iter_mut()
+            .filter(|chunk| chunk.member == member)
+        {
+            chunk.leased.retain(|leased| {
+                let wanted = is_wanted(leased);
+                if wanted {
+                    untaken.push((leased.event.seq(), leased.number));
+                }
+                !wanted
+            });
+        }
+        mailbox.chunks.retain(|chunk| !chunk.leased.is_empty());
+        untaken
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Mailbox> {
+        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Mailbox {
+    /// The next event whose lease still holds; one that ran out in here was never seen and goes back.
+    fn pop(&mut self, now_ms: u64) -> Option<Taken> {
+        loop {
+            let chunk = self.chunks.front_mut()?;
+            let Some(leased) = chunk.leased.pop_front() else {
+                self.chunks.pop_front();
+                continue;
+            };
+            let taken = Taken {
+                inbox: chunk.inbox.clone(),
+                member: chunk.member,
+                leased,
+            };
+            if chunk.leased.is_empty() {
+                self.chunks.pop_front();
+            }
+            if taken.leased.deadline_ms > now_ms {
+                return Some(taken);
+            }
+            let name = taken.name();
+            let untaken = vec![(name.seq, name.number)];
+            taken.inbox.push(Message::GiveBack(name.member, untaken));
+        }
+    }
+}
+
+impl Chunk {
+    /// The leases in it by (position, number).
+    pub(crate) fn names(&self) -> Vec<(u64, u64)> {
+        self.leased
+            .iter()
+            .map(|leased| (leased.event.seq(), leased.number))
+            .collect()
+    }
+}
+
+impl Taken {
+    pub(crate) fn name(&self) -> LeaseName {
+        LeaseName {
+            member: self.member,
+            seq: self.leased.event.seq(),
+            number: self.leased.number,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! prombus: a durable event bus to embed. Events are stored in topics and delivered to durable groups, with leases,
+//! acknowledgements, redelivery and dead letters, on whatever keeps the `Store` contract.
+//!
+//! Decisions about groups are plain functions of (state, input, now); one task per (topic, group) does what they say.
+
+mod bus;
+mod consumer;
+mod core;
+pub mod error;
+mod event;
+mod filter;
+mod group;
+mod json;
+mod names;
+mod options;
+mod pattern;
+mod publish;
+mod subscription;
+mod topic;
+mod topics;
+mod typed;
+
+pub use bus::Bus;
+pub use consumer::Consumer;
+pub use event::EventFields;
+pub use filter::{FieldFilter, Filter, FilterFunction};
+pub use group::{
+    Attempt, Cursor, Ended, Explanation, GroupCounts, GroupInfo, Lag, LaneInfo, MemberInfo,
+    Ordering, Reason, SeekEffect, StartAt,
+};
+pub use json::{MAX_DEPTH, compact as compact_json};
+pub use names::{
+    MAX_GROUP_BYTES, MAX_TOPIC_BYTES, check_group, check_topic, dead_letter_topic,
+    is_dead_letter_topic,
+};
+pub use options::{Backoff, BusOptions, Limits};
+pub use pattern::Pattern;
+pub use prombus_store::{Clock, Durability, Id, Store, StoredEvent, SystemClock, TopicInfo};
+pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published};
+pub use subscription::{Context, Delivery, SubscribeOptions, Subscription, SubscriptionControl};
+pub use topic::TopicConfig;
+pub use typed::{Topic, TypedSubscription};

@@ -1,0 +1,152 @@
+//! How a bus is set up: its clock, its limits, what new topics look like and how groups behave.
+
+use crate::error::{BadOption, BadPattern};
+use crate::pattern::Pattern;
+use crate::topic::TopicConfig;
+use prombus_store::{Clock, SystemClock};
+use std::fmt;
+use std::sync::Arc;
+
+/// The longest that a group's changes may wait to be written.
+const MAX_ACK_FLUSH_MS: u64 = 60_000;
+/// The widest window of unsettled events per group.
+pub(crate) const MAX_GROUP_WINDOW: usize = 1 << 20;
+
+/// The options of a bus. All have defaults.
+#[derive(Clone)]
+pub struct BusOptions {
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// How large things may be.
+    pub limits: Limits,
+    /// Whether the first publish to a topic makes it.
+    pub auto_create_topics: bool,
+    /// What new topics look like: the first pattern that matches wins, else the defaults of [`TopicConfig`].
+    pub topic_defaults: Vec<(String, TopicConfig)>,
+    /// Acknowledgements and leases are written this long after they happened, at the latest.
+    pub ack_flush_ms: u64,
+    /// The most unsettled events that one group keeps track of. It bounds the memory of a group however far behind
+    /// it is: when it is reached, the group reads on only when something has been settled.
+    pub group_window: usize,
+    /// How long a failed event waits for its next delivery.
+    pub backoff: Backoff,
+}
+
+/// How large things may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a payload's JSON.
+    pub max_payload_bytes: usize,
+    /// Headers of an event.
+    pub max_headers: usize,
+    /// Bytes of all names and values of an event's headers.
+    pub max_header_bytes: usize,
+    /// Bytes of a key.
+    pub max_key_bytes: usize,
+    /// Bytes of a session id.
+    pub max_sid_bytes: usize,
+    /// Tags of an event.
+    pub max_tags: usize,
+    /// Bytes of one tag.
+    pub max_tag_bytes: usize,
+    /// Ids in `caused_by`.
+    pub max_causes: usize,
+}
+
+/// How long a failed event waits: `first_ms`, doubling with each attempt up to `longest_ms`, with jitter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    /// After the first failure.
+    pub first_ms: u64,
+    /// The most it grows to.
+    pub longest_ms: u64,
+}
+
+impl Default for BusOptions {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            limits: Limits::default(),
+            auto_create_topics: true,
+            topic_defaults: Vec::new(),
+            ack_flush_ms: 100,
+            group_window: 32_768,
+            backoff: Backoff::default(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_payload_bytes: 1 << 20,
+            max_headers: 64,
+            max_header_bytes: 16 << 10,
+            max_key_bytes: 512,
+            max_sid_bytes: 256,
+            max_tags: 64,
+            max_tag_bytes: 256,
+            max_causes: 64,
+        }
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self {
+            first_ms: 20,
+            longest_ms: 30_000,
+        }
+    }
+}
+
+impl BusOptions {
+    pub(crate) fn check(&self) -> Result<(), BadOption> {
+        if self.ack_flush_ms > MAX_ACK_FLUSH_MS {
+            return Err(BadOption::new("ack_flush_ms", "it may be at most 60000"));
+        }
+        if !(1..=MAX_GROUP_WINDOW).contains(&self.group_window) {
+            return Err(BadOption::new("group_window", "it has to be 1 to 1048576"));
+        }
+        if self.backoff.first_ms == 0 || self.backoff.longest_ms < self.backoff.first_ms {
+            let why = "first_ms has to be at least 1 and longest_ms no less than that";
+            return Err(BadOption::new("backoff", why));
+        }
+        if self.limits.max_payload_bytes < 4 {
+            return Err(BadOption::new(
+                "max_payload_bytes",
+                "not even null would fit",
+            ));
+        }
+        // The record's head has 16 bits for the length of a key as JSON spells it, which is up to six times as long.
+        if self.limits.max_key_bytes > 512 {
+            return Err(BadOption::new(
+                "max_key_bytes",
+                "keys have at most 512 bytes",
+            ));
+        }
+        self.topic_defaults
+            .iter()
+            .try_for_each(|(_, config)| config.check())
+    }
+
+    pub(crate) fn compiled_defaults(&self) -> Result<Vec<(Pattern, TopicConfig)>, BadPattern> {
+        self.topic_defaults
+            .iter()
+            .map(|(pattern, config)| Ok((Pattern::for_topics(pattern)?, config.clone())))
+            .collect()
+    }
+}
+
+impl fmt::Debug for BusOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BusOptions")
+            .field("limits", &self.limits)
+            .field("auto_create_topics", &self.auto_create_topics)
+            .field("topic_defaults", &self.topic_defaults)
+            .field("ack_flush_ms", &self.ack_flush_ms)
+            .field("group_window", &self.group_window)
+            .field("backoff", &self.backoff)
+            .finish_non_exhaustive()
+    }
+}

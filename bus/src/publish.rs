@@ -1,0 +1,45 @@
+//! Publishing: what a publisher may say about an event, batches of events, and their answers.
+//!
+//! Everything up to the store's commit happens in the call itself, so events are stored in the order of the calls;
+//! awaiting the answer only waits until they are durable.
+
+mod answer;
+mod batch;
+mod check;
+
+pub use answer::{BatchAnswer, PublishAnswer};
+pub use batch::PublishBatch;
+
+use prombus_store::Id;
+
+/// What a publisher may say about an event. Borrowed, so that publishing in a loop allocates nothing for it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PublishOptions<'a> {
+    /// The publisher's own id, 1 to 64 printable ASCII characters. Publishing it again stores nothing.
+    pub id: Option<&'a str>,
+    /// The publisher's own time in epoch milliseconds.
+    pub ts: Option<u64>,
+    /// For compaction, ordering and partitioning.
+    pub key: Option<&'a str>,
+    /// Names and values.
+    pub headers: &'a [(String, String)],
+    /// Free labels.
+    pub tags: &'a [String],
+    /// Ids of the events that caused this one.
+    pub caused_by: &'a [String],
+    /// Boot or session id of the publisher.
+    pub sid: Option<&'a str>,
+}
+
+/// Where a published event lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// Its id.
+    pub id: Id,
+    /// Its position in the topic.
+    pub seq: u64,
+    /// Its time in epoch milliseconds.
+    pub ts: u64,
+    /// Whether the topic held this id already: then nothing was stored, and this is the first event.
+    pub duplicate: bool,
+}

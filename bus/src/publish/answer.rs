@@ -1,0 +1,153 @@
+//! The answers to publishing: futures that are ready when the events are durable.
+
+use super::Published;
+use super::batch::TopicRun;
+use crate::core::Core;
+use crate::error::{IdConflict, PublishError, UnknownTopic};
+use prombus_store::{Answer, CommitError, EventOutcome, Placed, Receipt};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// One result for each event of a batch, in its order, once they are durable. Dropping it does not undo the publish.
+#[must_use = "only the answer tells whether the events were stored"]
+pub struct BatchAnswer {
+    core: Arc<Core>,
+    count: usize,
+    refused: Vec<(usize, PublishError)>,
+    runs: Vec<TopicRun>,
+    /// `None` where nothing was left to commit.
+    answer: Option<Answer<Receipt, CommitError>>,
+}
+
+/// The result of one publish, once it is durable. Dropping it does not undo the publish.
+#[must_use = "only the answer tells whether the event was stored"]
+pub struct PublishAnswer(BatchAnswer);
+
+impl BatchAnswer {
+    pub(super) fn new(
+        core: Arc<Core>,
+        count: usize,
+        refused: Vec<(usize, PublishError)>,
+        runs: Vec<TopicRun>,
+        answer: Option<Answer<Receipt, CommitError>>,
+    ) -> Self {
+        Self {
+            core,
+            count,
+            refused,
+            runs,
+            answer,
+        }
+    }
+
+    /// An answer that refuses every event.
+    pub(super) fn refused(core: Arc<Core>, count: usize, error: PublishError) -> Self {
+        let refused = (0..count).map(|at| (at, error.clone())).collect();
+        Self::new(core, count, refused, Vec::new(), None)
+    }
+
+    /// Puts the store's outcomes and the refusals together in the order the events were added.
+    fn results(
+        &mut self,
+        committed: Result<Receipt, CommitError>,
+    ) -> Vec<Result<Published, PublishError>> {
+        if committed.is_err() {
+            self.runs
+                .iter()
+                .for_each(|run| self.core.topics.forget(&run.topic));
+        }
+        let mut results = Vec::with_capacity(self.count);
+        let mut refused = std::mem::take(&mut self.refused).into_iter().peekable();
+        let mut committed_count = 0;
+        for at in 0..self.count {
+            if let Some((_, error)) = refused.next_if(|(refused_at, _)| *refused_at == at) {
+                results.push(Err(error));
+                continue;
+            }
+            results.push(match &committed {
+                Ok(receipt) => self.published(committed_count, receipt),
+                Err(error) => Err(error.clone().into()),
+            });
+            committed_count += 1;
+        }
+        results
+    }
+
+    fn published(&self, at: usize, receipt: &Receipt) -> Result<Published, PublishError> {
+        let placed = |placed: Placed, duplicate| Published {
+            id: placed.id,
+            seq: placed.seq,
+            ts: placed.ts,
+            duplicate,
+        };
+        match receipt.events.get(at) {
+            Some(EventOutcome::Stored(stored)) => Ok(placed(*stored, false)),
+            Some(EventOutcome::Duplicate(first)) => Ok(placed(*first, true)),
+            Some(EventOutcome::IdConflict(first)) => Err(IdConflict {
+                topic: self.topic_of(at),
+                id: first.id.to_string(),
+                seq: first.seq,
+            }
+            .into()),
+            // A store that answers fewer outcomes than events has not stored the rest.
+            Some(EventOutcome::UnknownTopic) | None => {
+                let topic = self.topic_of(at);
+                self.core.topics.forget(&topic);
+                Err(UnknownTopic { topic }.into())
+            }
+        }
+    }
+
+    fn topic_of(&self, at: usize) -> Arc<str> {
+        let after = self.runs.partition_point(|run| run.first <= at);
+        match self.runs.get(after.saturating_sub(1)) {
+            Some(run) => run.topic.clone(),
+            None => "".into(),
+        }
+    }
+}
+
+impl Future for BatchAnswer {
+    type Output = Vec<Result<Published, PublishError>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let committed = match &mut self.answer {
+            Some(answer) => ready!(answer.as_mut().poll(context)),
+            None => Ok(Receipt::default()),
+        };
+        self.answer = None;
+        Poll::Ready(self.results(committed))
+    }
+}
+
+impl From<BatchAnswer> for PublishAnswer {
+    fn from(answer: BatchAnswer) -> Self {
+        Self(answer)
+    }
+}
+
+impl Future for PublishAnswer {
+    type Output = Result<Published, PublishError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut results = ready!(Pin::new(&mut self.0).poll(context));
+        Poll::Ready(results.pop().unwrap_or(Err(PublishError::Closed)))
+    }
+}
+
+impl fmt::Debug for BatchAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchAnswer")
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for PublishAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PublishAnswer")
+    }
+}

@@ -1,0 +1,161 @@
+//! A batch of events to publish, to one topic or many, with one wait for all of them.
+
+use super::check::draft;
+use super::{BatchAnswer, PublishOptions};
+use crate::core::Core;
+use crate::error::{BadValue, PublishError, TooLarge};
+use crate::json;
+use crate::names::check_topic;
+use prombus_store::Batch;
+use serde::Serialize;
+use std::fmt;
+use std::sync::Arc;
+
+/// Events to be published in order, with one durability wait. An event that is not as it should be gets its error in
+/// the answer and does not keep the others from being stored.
+///
+/// Adding an event writes its JSON straight into the batch, without an allocation of its own.
+pub struct PublishBatch {
+    core: Arc<Core>,
+    batch: Batch,
+    /// How many events were added, the refused ones too.
+    count: usize,
+    /// Which of them were refused, and why.
+    refused: Vec<(usize, PublishError)>,
+    /// The topics of the events that were not refused: how many of them precede the run, and its topic.
+    runs: Vec<TopicRun>,
+}
+
+/// Consecutive events of one topic.
+#[derive(Debug)]
+pub(super) struct TopicRun {
+    /// How many events of the batch come before this run.
+    pub(super) first: usize,
+    pub(super) topic: Arc<str>,
+    /// Whether the topic was known to exist when the run began.
+    known: bool,
+}
+
+impl PublishBatch {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self {
+            core,
+            batch: Batch::new(),
+            count: 0,
+            refused: Vec::new(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Adds an event whose payload is JSON text.
+    pub fn add(&mut self, topic: &str, payload: &str, options: &PublishOptions<'_>) -> &mut Self {
+        if let Err(error) = self.try_add(topic, payload, options) {
+            self.refused.push((self.count, error));
+        }
+        self.count += 1;
+        self
+    }
+
+    /// Adds an event whose payload is a value.
+    pub fn add_value<T: Serialize + ?Sized>(
+        &mut self,
+        topic: &str,
+        value: &T,
+        options: &PublishOptions<'_>,
+    ) -> &mut Self {
+        match serde_json::to_string(value) {
+            Ok(payload) => self.add(topic, &payload, options),
+            Err(error) => {
+                let why = error.to_string();
+                self.refused.push((self.count, BadValue { why }.into()));
+                self.count += 1;
+                self
+            }
+        }
+    }
+
+    /// How many events were added.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether none was added.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Hands the events to the store. They are on their way when this returns.
+    pub(crate) fn publish(self) -> BatchAnswer {
+        let Self {
+            core,
+            batch,
+            count,
+            refused,
+            runs,
+        } = self;
+        if core.is_closed() {
+            return BatchAnswer::refused(core, count, PublishError::Closed);
+        }
+        for run in runs.iter().filter(|run| !run.known) {
+            // Where it may not be made, the store itself says that it is unknown.
+            let _ = core.topics.ensure(&run.topic, false);
+        }
+        let answer = (!batch.is_empty()).then(|| core.store.commit(batch));
+        BatchAnswer::new(core, count, refused, runs, answer)
+    }
+
+    fn try_add(
+        &mut self,
+        topic: &str,
+        payload: &str,
+        options: &PublishOptions<'_>,
+    ) -> Result<(), PublishError> {
+        if self.last_topic() != Some(topic) {
+            check_topic(topic)?;
+        }
+        let limits = &self.core.options.limits;
+        // Whitespace may go, but a text far over the limit is not worth scanning.
+        let limit = limits.max_payload_bytes;
+        let bytes = payload.len();
+        if bytes > limit.saturating_mul(2) {
+            return Err(TooLarge { bytes, limit }.into());
+        }
+        let payload = json::compact(payload)?;
+        let bytes = payload.len();
+        if bytes > limit {
+            return Err(TooLarge { bytes, limit }.into());
+        }
+        let draft = draft(limits, &payload, options)?;
+        // Only now, so that an event that is refused does not make its topic.
+        let topic = self.turn_to(topic);
+        self.batch.publish(&topic, &draft);
+        Ok(())
+    }
+
+    fn last_topic(&self) -> Option<&str> {
+        self.runs.last().map(|run| &*run.topic)
+    }
+
+    /// Makes the last run one of `topic`.
+    fn turn_to(&mut self, topic: &str) -> Arc<str> {
+        if let Some(run) = self.runs.last().filter(|run| &*run.topic == topic) {
+            return run.topic.clone();
+        }
+        let named = self.core.topics.named(topic);
+        self.runs.push(TopicRun {
+            first: self.count - self.refused.len(),
+            topic: named.topic.clone(),
+            known: named.known,
+        });
+        named.topic
+    }
+}
+
+impl fmt::Debug for PublishBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublishBatch")
+            .field("count", &self.count)
+            .field("refused", &self.refused)
+            .finish_non_exhaustive()
+    }
+}

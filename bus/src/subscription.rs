@@ -1,0 +1,202 @@
+//! Subscriptions: a stream of deliveries from one topic or many, each to be acknowledged.
+
+mod delivery;
+mod fan_in;
+mod options;
+mod subscribing;
+
+pub use delivery::{Context, Delivery};
+pub use options::SubscribeOptions;
+pub(crate) use subscribing::subscribe;
+
+use crate::error::SettleError;
+use crate::group::Ended;
+use crate::group::command::Settlement;
+use crate::group::inbox::Refusal;
+use crate::group::seat::Seat;
+use crate::group::state::Retry;
+use crate::group::subscriber::Subscriber;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::task::AbortHandle;
+
+/// A stream of deliveries. Letting go of it frees its leases at once; what it was not asked for yet goes back without
+/// counting as delivered.
+pub struct Subscription {
+    control: SubscriptionControl,
+}
+
+/// A handle to a subscription that can be given to others: it pauses, resumes and settles by id. It does not keep the
+/// subscription alive.
+#[derive(Clone)]
+pub struct SubscriptionControl {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    group: Arc<str>,
+    subscriber: Arc<Subscriber>,
+    /// Its places in the groups of its topics.
+    seats: Mutex<BTreeMap<Arc<str>, Seat>>,
+    /// The task that looks for new topics, where the subscription follows a pattern.
+    follower: Mutex<Option<AbortHandle>>,
+}
+
+impl Subscription {
+    /// The next delivery; `None` when no more will come, see [`Self::ended`]. Several tasks may wait at a time.
+    pub async fn next(&self) -> Option<Delivery> {
+        let taken = self.control.shared.subscriber.take().await?;
+        Some(Delivery::new(taken))
+    }
+
+    /// Waits for a delivery and takes up to `limit` that are there.
+    pub async fn next_batch(&self, limit: usize) -> Vec<Delivery> {
+        let Some(first) = self.next().await else {
+            return Vec::new();
+        };
+        let more = self
+            .control
+            .shared
+            .subscriber
+            .take_ready(limit.saturating_sub(1));
+        std::iter::once(first)
+            .chain(more.into_iter().map(Delivery::new))
+            .collect()
+    }
+
+    /// Why no more deliveries come, where that is so.
+    pub fn ended(&self) -> Option<Ended> {
+        self.control.shared.subscriber.ended()
+    }
+
+    /// The group, also one that was made for it.
+    pub fn group(&self) -> &str {
+        &self.control.shared.group
+    }
+
+    /// A handle for others.
+    pub fn control(&self) -> SubscriptionControl {
+        self.control.clone()
+    }
+
+    /// Takes no new events until [`Self::resume`]. What was not asked for yet goes to other members.
+    pub fn pause(&self) {
+        self.control.pause();
+    }
+
+    /// Takes events again.
+    pub fn resume(&self) {
+        self.control.resume();
+    }
+}
+
+impl SubscriptionControl {
+    /// See [`Subscription::pause`].
+    pub fn pause(&self) {
+        self.shared.subscriber.pause();
+    }
+
+    /// See [`Subscription::resume`].
+    pub fn resume(&self) {
+        self.shared.subscriber.resume();
+        self.shared
+            .seats()
+            .values()
+            .for_each(|seat| seat.inbox.wake());
+    }
+
+    /// Whether it is paused.
+    pub fn is_paused(&self) -> bool {
+        self.shared.subscriber.is_paused()
+    }
+
+    /// The topics it is served from now.
+    pub fn topics(&self) -> Vec<Arc<str>> {
+        self.shared.seats().keys().cloned().collect()
+    }
+
+    /// Acknowledges events of a topic by their ids, with one result for each. One that is settled already is fine.
+    pub async fn ack_ids(&self, topic: &str, ids: &[&str]) -> Vec<Result<(), SettleError>> {
+        self.settle(topic, ids, Settlement::Ack).await
+    }
+
+    /// Brings events of a topic back, after `delay_ms` or else a backoff. One that is settled already is fine.
+    pub async fn nack_ids(
+        &self,
+        topic: &str,
+        ids: &[&str],
+        reason: &str,
+        delay_ms: Option<u64>,
+    ) -> Vec<Result<(), SettleError>> {
+        let refusal = Refusal {
+            reason: reason.to_owned(),
+            retry: delay_ms.map_or(Retry::Backoff, |delay_ms| Retry::After { delay_ms }),
+        };
+        self.settle(topic, ids, Settlement::Nack(refusal)).await
+    }
+
+    /// Moves the deadlines of events of a topic to `max(1000, extend_ms)` from now.
+    pub async fn extend_ids(
+        &self,
+        topic: &str,
+        ids: &[&str],
+        extend_ms: u64,
+    ) -> Vec<Result<(), SettleError>> {
+        self.settle(topic, ids, Settlement::Extend { extend_ms })
+            .await
+    }
+
+    async fn settle(
+        &self,
+        topic: &str,
+        ids: &[&str],
+        what: Settlement,
+    ) -> Vec<Result<(), SettleError>> {
+        let settling = self
+            .shared
+            .seats()
+            .get(topic)
+            .map(|seat| seat.settle(ids, what));
+        match settling {
+            Some(settling) => settling.await,
+            None => vec![Err(SettleError::Gone); ids.len()],
+        }
+    }
+}
+
+impl Shared {
+    fn seats(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Seat>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn follower(&self) -> MutexGuard<'_, Option<AbortHandle>> {
+        self.follower.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let shared = &self.control.shared;
+        if let Some(follower) = shared.follower().take() {
+            follower.abort();
+        }
+        shared.subscriber.end(Ended::Unsubscribed);
+        shared.seats().clear();
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.control.fmt(f)
+    }
+}
+
+impl fmt::Debug for SubscriptionControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("group", &self.shared.group)
+            .field("topics", &self.topics())
+            .finish_non_exhaustive()
+    }
+}

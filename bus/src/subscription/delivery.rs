@@ -1,0 +1,155 @@
+//! One delivered event, and the ways to settle it.
+
+use crate::error::{BadValue, LeaseLost, SettleError, UnknownId};
+use crate::event::EventFields;
+use crate::group::inbox::{Inbox, LeaseName, Message, Refusal};
+use crate::group::state::{Retry, Settled};
+use crate::group::subscriber::Taken;
+use prombus_store::StoredEvent;
+use serde::Deserialize;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// An event that was leased to this subscription. Unless it is settled, its lease runs out and it comes again.
+#[derive(Debug)]
+#[must_use = "a delivery that is not settled comes again"]
+pub struct Delivery {
+    /// The event.
+    pub event: StoredEvent,
+    /// The circumstances.
+    pub context: Context,
+    lease: Lease,
+}
+
+/// The circumstances of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context {
+    /// The number of this delivery of the event, from 1.
+    pub attempt: u32,
+    /// How long the lease was when it was given.
+    pub ack_deadline_ms: u64,
+}
+
+/// The lease of a delivery, without its event.
+#[derive(Debug, Clone)]
+pub(crate) struct Lease {
+    inbox: Arc<Inbox>,
+    name: LeaseName,
+}
+
+impl Delivery {
+    pub(crate) fn new(taken: Taken) -> Self {
+        let name = taken.name();
+        Self {
+            context: Context {
+                attempt: taken.leased.attempt,
+                ack_deadline_ms: taken.leased.timeout_ms,
+            },
+            event: taken.leased.event,
+            lease: Lease {
+                inbox: taken.inbox,
+                name,
+            },
+        }
+    }
+
+    /// The payload as a value.
+    pub fn value<'a, T: Deserialize<'a>>(&'a self) -> Result<T, BadValue> {
+        serde_json::from_str(self.event.payload()).map_err(|error| BadValue {
+            why: error.to_string(),
+        })
+    }
+
+    /// What its publisher said about it: headers, tags and the like.
+    pub fn fields(&self) -> EventFields {
+        EventFields::of(&self.event)
+    }
+
+    /// The event is done.
+    pub fn ack(self) {
+        self.lease.ack();
+    }
+
+    /// Acknowledges several at once, with one wake-up for each group they came from.
+    pub fn ack_all(deliveries: impl IntoIterator<Item = Delivery>) {
+        let mut leases: Vec<Lease> = deliveries
+            .into_iter()
+            .map(|delivery| delivery.lease)
+            .collect();
+        leases.sort_by_key(|lease| Arc::as_ptr(&lease.inbox));
+        for run in leases.chunk_by(|one, other| Arc::ptr_eq(&one.inbox, &other.inbox)) {
+            if let Some(first) = run.first() {
+                first.inbox.push_acks(run.iter().map(|lease| lease.name));
+            }
+        }
+    }
+
+    /// The event is done, and this says whether that counted.
+    pub async fn ack_confirmed(self) -> Result<(), SettleError> {
+        self.lease
+            .confirm(Message::Ack(self.lease.name), &self.event)
+            .await
+    }
+
+    /// The event failed; it comes again after a backoff.
+    pub fn nack(self, reason: impl Into<String>) {
+        self.lease.nack(reason.into(), Retry::Backoff);
+    }
+
+    /// The event failed; it comes again after `delay_ms`.
+    pub fn nack_after(self, reason: impl Into<String>, delay_ms: u64) {
+        self.lease.nack(reason.into(), Retry::After { delay_ms });
+    }
+
+    /// The event failed, and this says whether that counted.
+    pub async fn nack_confirmed(self, reason: impl Into<String>) -> Result<(), SettleError> {
+        let refusal = Refusal {
+            reason: reason.into(),
+            retry: Retry::Backoff,
+        };
+        let message = Message::Nack(self.lease.name, Box::new(refusal));
+        self.lease.confirm(message, &self.event).await
+    }
+
+    /// It takes longer: the deadline moves to `max(1000, extend_ms)` from now.
+    pub fn extend(&self, extend_ms: u64) {
+        self.lease
+            .inbox
+            .push(Message::Extend(self.lease.name, extend_ms));
+    }
+
+    /// It takes longer, and this says whether there was still a lease to extend.
+    pub async fn extend_confirmed(&self, extend_ms: u64) -> Result<(), SettleError> {
+        let message = Message::Extend(self.lease.name, extend_ms);
+        self.lease.confirm(message, &self.event).await
+    }
+
+    pub(crate) fn lease(&self) -> Lease {
+        self.lease.clone()
+    }
+}
+
+impl Lease {
+    // An owner that is gone takes no answers, and the event comes again when there is a new one.
+    pub(crate) fn ack(&self) {
+        self.inbox.push(Message::Ack(self.name));
+    }
+
+    pub(crate) fn nack(&self, reason: String, retry: Retry) {
+        self.inbox.push(Message::Nack(
+            self.name,
+            Box::new(Refusal { reason, retry }),
+        ));
+    }
+
+    async fn confirm(&self, message: Message, event: &StoredEvent) -> Result<(), SettleError> {
+        let (reply, answer) = oneshot::channel();
+        self.inbox.push(Message::Confirm(Box::new(message), reply));
+        match answer.await {
+            Ok(Settled::Done | Settled::Already) => Ok(()),
+            Ok(Settled::LeaseLost) => Err(LeaseLost { seq: self.name.seq }.into()),
+            Ok(Settled::Unknown) => Err(UnknownId::new(&event.topic().into(), &event.id()).into()),
+            Err(_) => Err(SettleError::Gone),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What a subscriber may ask for.
+
+use crate::error::BadOption;
+use crate::filter::Filter;
+use crate::group::settings::SettingsRequest;
+use crate::group::{Ordering, StartAt};
+
+/// The most events a subscription may have in flight.
+const MAX_IN_FLIGHT: usize = 1 << 20;
+/// The most handlers that run at a time.
+const MAX_CONCURRENCY: usize = 4_096;
+/// The most topics and patterns in one subscription.
+const MAX_TOPICS: usize = 1_024;
+/// The longest name of a member.
+const MAX_MEMBER_BYTES: usize = 256;
+
+/// The options of a subscription.
+///
+/// `ack_timeout_ms`, `max_attempts`, `ordering` and `filter` are properties of the group: where several subscriptions
+/// say something about one, the newest that does decides it for all, and the group remembers it. `None` leaves it as
+/// it is.
+#[derive(Debug, Clone)]
+pub struct SubscribeOptions {
+    /// Where a new group begins. One that exists goes on from its cursor.
+    pub from: StartAt,
+    /// The most events that are handed over at a time.
+    pub batch_size: usize,
+    /// The most events that are delivered and not settled, over all topics of the subscription.
+    pub max_in_flight: usize,
+    /// How long a lease is; 30000 for a new group.
+    pub ack_timeout_ms: Option<u64>,
+    /// After how many failed deliveries an event is dead; 5 for a new group.
+    pub max_attempts: Option<u32>,
+    /// In which order events come; unordered for a new group.
+    pub ordering: Option<Ordering>,
+    /// Which events the group wants; all for a new group.
+    pub filter: Option<Filter>,
+    /// More topics, or patterns of them, that come in through the same subscription.
+    pub topics: Vec<String>,
+    /// A handler that succeeds does not acknowledge; it has to do so itself.
+    pub manual_ack: bool,
+    /// How many handlers run at a time.
+    pub concurrency: usize,
+    /// How history and explanations name the subscriber.
+    pub member: Option<String>,
+}
+
+impl Default for SubscribeOptions {
+    fn default() -> Self {
+        Self {
+            from: StartAt::Latest,
+            batch_size: 100,
+            max_in_flight: 1_000,
+            ack_timeout_ms: None,
+            max_attempts: None,
+            ordering: None,
+            filter: None,
+            topics: Vec::new(),
+            manual_ack: false,
+            concurrency: 1,
+            member: None,
+        }
+    }
+}
+
+impl SubscribeOptions {
+    pub(super) fn check(&self) -> Result<(), BadOption> {
+        self.from.check()?;
+        self.settings().check()?;
+        for (name, value, limit) in [
+            ("batchSize", self.batch_size, MAX_IN_FLIGHT),
+            ("maxInFlight", self.max_in_flight, MAX_IN_FLIGHT),
+            ("concurrency", self.concurrency, MAX_CONCURRENCY),
+        ] {
+            if !(1..=limit).contains(&value) {
+                return Err(BadOption::new(name, format!("it has to be 1 to {limit}")));
+            }
+        }
+        if self.topics.len() > MAX_TOPICS {
+            return Err(BadOption::new("topics", "there may be up to 1024"));
+        }
+        if self
+            .member
+            .as_ref()
+            .is_some_and(|name| !(1..=MAX_MEMBER_BYTES).contains(&name.len()))
+        {
+            return Err(BadOption::new("member", "a name has 1 to 256 bytes"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn settings(&self) -> SettingsRequest {
+        SettingsRequest {
+            ack_timeout_ms: self.ack_timeout_ms,
+            max_attempts: self.max_attempts,
+            ordering: self.ordering,
+            filter: self.filter.clone(),
+        }
+    }
+}

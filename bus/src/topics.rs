@@ -1,0 +1,121 @@
+//! Which topics exist, remembered so that publishing does not have to ask the store, and how new ones are made.
+
+use crate::pattern::Pattern;
+use crate::topic::TopicConfig;
+use prombus_store::{Answer, Batch, Change, CommitError, Receipt, Store, UnknownTopic};
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The most names that are remembered; beyond it the memory starts afresh.
+const MAX_KNOWN_TOPICS: usize = 65_536;
+
+/// The bus's memory of topics.
+pub(crate) struct Topics {
+    store: Arc<dyn Store>,
+    auto_create: bool,
+    defaults: Vec<(Pattern, TopicConfig)>,
+    /// Topics that exist, or whose making is on its way to the store ahead of whatever is committed next.
+    known: RwLock<HashSet<Arc<str>>>,
+}
+
+/// A topic's name, shared, and whether the topic is known to exist.
+pub(crate) struct Named {
+    pub(crate) topic: Arc<str>,
+    pub(crate) known: bool,
+}
+
+impl Topics {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        auto_create: bool,
+        defaults: Vec<(Pattern, TopicConfig)>,
+    ) -> Self {
+        Self {
+            store,
+            auto_create,
+            defaults,
+            known: RwLock::default(),
+        }
+    }
+
+    /// The shared form of a name, without asking the store.
+    pub(crate) fn named(&self, topic: &str) -> Named {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        match known.get(topic) {
+            Some(topic) => Named {
+                topic: topic.clone(),
+                known: true,
+            },
+            None => Named {
+                topic: topic.into(),
+                known: false,
+            },
+        }
+    }
+
+    /// Makes sure that a topic exists for whatever is committed after this call, and makes it where that is allowed:
+    /// by the bus's options, or because it is `needed` whatever they say.
+    pub(crate) fn ensure(&self, topic: &Arc<str>, needed: bool) -> Result<(), UnknownTopic> {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.contains(topic) {
+            return Ok(());
+        }
+        if self.store.topic(topic).is_none() {
+            if !self.auto_create && !needed {
+                return Err(UnknownTopic {
+                    topic: topic.clone(),
+                });
+            }
+            let mut batch = Batch::new();
+            batch.change(Change::PutTopic {
+                topic: topic.clone(),
+                options: self.default_config(topic).to_options(),
+            });
+            // Commits happen in the order of their calls, so nobody has to wait for this one; should it fail, the
+            // publish behind it fails too. Under the lock, so that no second maker overwrites its options.
+            drop(self.store.commit(batch));
+        }
+        if known.len() >= MAX_KNOWN_TOPICS {
+            known.clear();
+        }
+        known.insert(topic.clone());
+        Ok(())
+    }
+
+    /// Makes or changes a topic. Under the same lock as [`Self::ensure`], so that a first publish at the same moment
+    /// does not overwrite it with defaults.
+    pub(crate) fn put(
+        &self,
+        topic: &Arc<str>,
+        config: &TopicConfig,
+    ) -> Answer<Receipt, CommitError> {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = Batch::new();
+        batch.change(Change::PutTopic {
+            topic: topic.clone(),
+            options: config.to_options(),
+        });
+        known.insert(topic.clone());
+        self.store.commit(batch)
+    }
+
+    /// Forgets a topic that turned out not to exist.
+    pub(crate) fn forget(&self, topic: &str) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.remove(topic);
+    }
+
+    /// Whether a topic exists or would be made by its first publish.
+    pub(crate) fn may_exist(&self, topic: &Arc<str>) -> bool {
+        self.auto_create || self.named(topic).known || self.store.topic(topic).is_some()
+    }
+
+    /// What a topic without a configuration of its own looks like.
+    pub(crate) fn default_config(&self, topic: &str) -> TopicConfig {
+        self.defaults
+            .iter()
+            .find(|(pattern, _)| pattern.matches(topic))
+            .map(|(_, config)| config.clone())
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,21 @@
+//! What the bus does, seen from outside, on the memory store and in virtual time. One file per behaviour.
+#![cfg(test)]
+
+mod close;
+mod cursors;
+mod dead_letters;
+mod ephemeral;
+mod errors;
+mod explain;
+mod fan_in;
+mod filters;
+mod groups;
+mod handlers;
+mod leases;
+mod ordering;
+mod publish;
+mod restart;
+mod stress;
+mod support;
+mod topics;
+mod typed;

@@ -1,0 +1,234 @@
+//! What the tests stand on: a clock that follows tokio's virtual time, and a store that can be made to fail.
+
+use prombus::error::{CommitError, ReadError, StoreFailed};
+use prombus::{
+    Bus, BusOptions, Clock, Delivery, PublishOptions, Published, StartAt, Store, StoredEvent,
+    SubscribeOptions, Subscription, TopicInfo,
+};
+use prombus_store::memory::MemoryStore;
+use prombus_store::{
+    Answer, Batch, Find, Keyed, Page, ReadLimit, Receipt, StoreStatus, TailWatch, TimePage,
+    TimeRange, TopicsWatch,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Epoch milliseconds when a test begins.
+pub(crate) const START_MS: u64 = 1_700_000_000_000;
+
+/// A clock that follows tokio's, which the tests have paused.
+pub(crate) struct VirtualClock(Instant);
+
+/// A memory store that outlives the bus on it and can be told to refuse writes or reads.
+pub(crate) struct TestStore {
+    inner: MemoryStore,
+    refuses_writes: AtomicBool,
+    refuses_reads: AtomicBool,
+    /// How many commits were asked for.
+    pub(crate) commits: AtomicU64,
+}
+
+impl VirtualClock {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(Instant::now()))
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now_ms(&self) -> u64 {
+        START_MS + self.0.elapsed().as_millis() as u64
+    }
+}
+
+/// A store and the options to open buses on it.
+pub(crate) fn store() -> (Arc<TestStore>, BusOptions) {
+    let clock = VirtualClock::new();
+    let store = TestStore {
+        inner: MemoryStore::new(clock.clone()),
+        refuses_writes: AtomicBool::new(false),
+        refuses_reads: AtomicBool::new(false),
+        commits: AtomicU64::new(0),
+    };
+    let options = BusOptions {
+        clock,
+        ..BusOptions::default()
+    };
+    (Arc::new(store), options)
+}
+
+/// A bus on a store of its own.
+pub(crate) fn bus() -> Bus {
+    let (store, options) = store();
+    Bus::open(store, options).expect("the options are good")
+}
+
+/// The default options, from the first event on.
+pub(crate) fn earliest() -> SubscribeOptions {
+    SubscribeOptions {
+        from: StartAt::Earliest,
+        ..SubscribeOptions::default()
+    }
+}
+
+pub(crate) fn plain() -> PublishOptions<'static> {
+    PublishOptions::default()
+}
+
+pub(crate) fn key(key: &str) -> PublishOptions<'_> {
+    PublishOptions {
+        key: Some(key),
+        ..PublishOptions::default()
+    }
+}
+
+/// Publishes the numbers `1..=count`.
+pub(crate) async fn publish(bus: &Bus, topic: &str, count: u64) {
+    for number in 1..=count {
+        publish_one(bus, topic, number).await;
+    }
+}
+
+pub(crate) async fn publish_one(bus: &Bus, topic: &str, number: u64) -> Published {
+    bus.publish(topic, &number, &plain())
+        .await
+        .expect("it is stored")
+}
+
+/// The next delivery, which has to come within a virtual minute.
+pub(crate) async fn next(subscription: &Subscription) -> Delivery {
+    let next = tokio::time::timeout(Duration::from_secs(60), subscription.next());
+    next.await
+        .expect("one comes")
+        .expect("the subscription goes on")
+}
+
+/// Asserts that nothing comes for a while.
+pub(crate) async fn nothing(subscription: &Subscription, for_ms: u64) {
+    let next = tokio::time::timeout(Duration::from_millis(for_ms), subscription.next());
+    if let Ok(delivery) = next.await {
+        panic!("nothing should come, but {delivery:?} did");
+    }
+}
+
+/// Takes and acknowledges `count` deliveries and returns their positions.
+pub(crate) async fn take(subscription: &Subscription, count: usize) -> Vec<u64> {
+    let mut seqs = Vec::new();
+    for _ in 0..count {
+        let delivery = next(subscription).await;
+        seqs.push(delivery.event.seq());
+        delivery.ack();
+    }
+    seqs
+}
+
+pub(crate) async fn sleep(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+/// Reads a whole topic.
+pub(crate) async fn read_all(bus: &Bus, topic: &str) -> Vec<StoredEvent> {
+    let limit = ReadLimit {
+        events: 10_000,
+        bytes: usize::MAX,
+    };
+    let page = bus.store().read(&topic.into(), 1, limit).await;
+    page.expect("the topic can be read").events
+}
+
+impl TestStore {
+    pub(crate) fn refuse_writes(&self, refuse: bool) {
+        self.refuses_writes.store(refuse, Ordering::SeqCst);
+    }
+
+    pub(crate) fn refuse_reads(&self, refuse: bool) {
+        self.refuses_reads.store(refuse, Ordering::SeqCst);
+    }
+
+    fn read_refused<T>(&self) -> Option<Answer<T, ReadError>> {
+        let cause: Arc<str> = "the test says so".into();
+        let refuses = self.refuses_reads.load(Ordering::SeqCst);
+        refuses
+            .then(|| Box::pin(async { Err(ReadError::Failed { cause }) }) as Answer<T, ReadError>)
+    }
+}
+
+impl Store for TestStore {
+    fn commit(&self, batch: Batch) -> Answer<Receipt, CommitError> {
+        self.commits.fetch_add(1, Ordering::SeqCst);
+        if self.refuses_writes.load(Ordering::SeqCst) {
+            let cause = "the test says so".into();
+            return Box::pin(async { Err(StoreFailed { cause }.into()) });
+        }
+        self.inner.commit(batch)
+    }
+
+    fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError> {
+        self.read_refused()
+            .unwrap_or_else(|| self.inner.read(topic, from_seq, limit))
+    }
+
+    fn read_by_time(
+        &self,
+        topic: &Arc<str>,
+        range: TimeRange,
+        limit: ReadLimit,
+    ) -> Answer<TimePage, ReadError> {
+        self.inner.read_by_time(topic, range, limit)
+    }
+
+    fn find(&self, topic: &Arc<str>, what: Find<'_>) -> Answer<Option<u64>, ReadError> {
+        self.inner.find(topic, what)
+    }
+
+    fn latest(&self, topic: &Arc<str>, key: &str) -> Answer<Option<StoredEvent>, ReadError> {
+        self.inner.latest(topic, key)
+    }
+
+    fn latest_keys(
+        &self,
+        topic: &Arc<str>,
+        after: Option<&str>,
+        limit: ReadLimit,
+    ) -> Answer<Vec<StoredEvent>, ReadError> {
+        self.inner.latest_keys(topic, after, limit)
+    }
+
+    fn watch(&self, topic: &Arc<str>) -> TailWatch {
+        self.inner.watch(topic)
+    }
+
+    fn watch_topics(&self) -> TopicsWatch {
+        self.inner.watch_topics()
+    }
+
+    fn topic(&self, topic: &str) -> Option<TopicInfo> {
+        self.inner.topic(topic)
+    }
+
+    fn topics(&self) -> Vec<TopicInfo> {
+        self.inner.topics()
+    }
+
+    fn get(&self, key: &str) -> Answer<Option<Keyed>, ReadError> {
+        self.read_refused().unwrap_or_else(|| self.inner.get(key))
+    }
+
+    fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError> {
+        self.inner.list(prefix)
+    }
+
+    fn maintain(&self) -> Answer<(), CommitError> {
+        self.inner.maintain()
+    }
+
+    fn status(&self) -> StoreStatus {
+        self.inner.status()
+    }
+
+    /// Stays open, so that another bus can be opened on it.
+    fn close(&self) -> Answer<(), CommitError> {
+        Box::pin(async { Ok(()) })
+    }
+}
