@@ -1,13 +1,12 @@
 //! Publishes heartbeats and subscribes to them with a handler that crashes once: the event comes again, and in the end
-//! the group's cursor stands behind the last one.
+//! the group's cursor stands behind the last one. The data is kept, so a second run goes on where the first one ended.
 //!
-//! Run it with `cargo run -p prombus --example heartbeats`.
+//! Run it with `cargo run --release -p prombus --example heartbeats`.
 #![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
-use prombus::{
-    Bus, BusOptions, Delivery, PublishOptions, StartAt, SubscribeOptions, SystemClock, Topic,
-};
-use prombus_store::memory::MemoryStore;
+use prombus::{Bus, BusOptions, Delivery, PublishOptions, StartAt, SubscribeOptions, Topic};
+use prombus_store::Store;
+use prombus_store::file::FileStore;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::error::Error;
@@ -28,8 +27,10 @@ const BEATS_SENT: u32 = 5;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
-    let bus = Bus::open(store, BusOptions::default())?;
+    let folder = std::env::temp_dir().join("prombus-heartbeats");
+    let (store, report) = FileStore::open(&folder)?;
+    println!("opened     {} {report:?}", store.status().url);
+    let bus = Bus::open(Arc::new(store), BusOptions::default())?;
 
     for pid in 1..=BEATS_SENT {
         let beat = Heartbeat {
