@@ -40,3 +40,8 @@ pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Publ
 pub use subscription::{Context, Delivery, SubscribeOptions, Subscription, SubscriptionControl};
 pub use topic::TopicConfig;
 pub use typed::{Topic, TypedSubscription};
+
+/// The program in the README, so that it cannot rot.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
