@@ -1,0 +1,40 @@
+//! WebSocket frames, both ways. A message is one JSON object or an array of them.
+//!
+//! Reading borrows from the message: strings without escapes and payloads are slices of it. A payload is passed on
+//! with nothing checked but where it ends; the bus validates what it stores. Writing appends to a buffer that its
+//! owner reuses.
+
+mod auth;
+mod client;
+mod event;
+mod group;
+mod publish;
+mod reply;
+mod server;
+mod settle;
+mod split;
+mod subscribe;
+
+pub use auth::{Auth, write_auth};
+pub use client::{ClientFrame, Request};
+pub(crate) use event::write_context;
+pub use event::{EventFrame, write_event};
+pub use group::{GroupName, write_pause, write_resume, write_unsubscribe};
+pub use publish::{Publish, write_publish};
+pub use reply::{ErrorFrame, OkFrame, write_error, write_ok, write_published, write_subscribed};
+pub use server::ServerFrame;
+pub use settle::{Ack, Ids, Modack, Nack, write_ack, write_modack, write_nack};
+use split::Frame;
+pub use split::{ClientFrames, ServerFrames};
+pub use subscribe::{Subscribe, write_subscribe};
+
+use crate::scan::Fault;
+
+/// A field that has to be there.
+#[inline]
+pub(crate) fn required<T>(field: Option<T>, name: &str) -> Result<T, Fault> {
+    field.ok_or_else(|| Fault::missing(name))
+}
+
+#[cfg(test)]
+mod tests;

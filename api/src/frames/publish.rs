@@ -1,0 +1,74 @@
+//! PUBLISH: an event for a topic. The same object, without op, stands in the `publish` of an ACK.
+
+use super::required;
+use crate::options::PublishOptions;
+use crate::scan::{Fault, FromJson, Scanner};
+use crate::write::{ObjectWriter, Raw, ToJson};
+use std::borrow::Cow;
+
+/// An event to be published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publish<'a> {
+    /// Where to.
+    pub topic: Cow<'a, str>,
+    /// The payload as it was written. Only where it ends is known; whether it is JSON is for the bus to see.
+    pub payload: &'a str,
+    /// What else the publisher says.
+    pub options: PublishOptions<'a>,
+}
+
+/// Appends a PUBLISH frame. The payload has to be JSON.
+pub fn write_publish(out: &mut Vec<u8>, publish: &Publish<'_>, corr: Option<&str>) {
+    let mut object = ObjectWriter::new(out);
+    object.field("op", "PUBLISH");
+    publish.write(&mut object);
+    object.field("corr", &corr).end();
+}
+
+impl<'a> Publish<'a> {
+    #[inline]
+    pub(super) fn read(
+        scanner: &mut Scanner<'a>,
+        corr: &mut Option<Cow<'a, str>>,
+    ) -> Result<Self, Fault> {
+        let mut topic = None;
+        let mut payload = None;
+        let mut options = PublishOptions::default();
+        scanner.object(|scanner, name| match name {
+            "topic" => scanner.fill(&mut topic),
+            "payload" => {
+                payload = Some(scanner.raw()?);
+                Ok(())
+            }
+            "opts" => scanner.fill(&mut options),
+            "corr" => scanner.fill(corr),
+            _ => scanner.ignore(),
+        })?;
+        Ok(Self {
+            topic: required(topic, "topic")?,
+            payload: required(payload, "payload")?,
+            options,
+        })
+    }
+
+    fn write(&self, object: &mut ObjectWriter<'_>) {
+        object
+            .field("topic", &self.topic)
+            .field("payload", &Raw(self.payload.as_bytes()))
+            .field("opts", &self.options);
+    }
+}
+
+impl<'a> FromJson<'a> for Publish<'a> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        Self::read(scanner, &mut None)
+    }
+}
+
+impl ToJson for Publish<'_> {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let mut object = ObjectWriter::new(out);
+        self.write(&mut object);
+        object.end();
+    }
+}

@@ -1,0 +1,132 @@
+//! OK and ERR: the replies.
+
+use super::required;
+use crate::code::Code;
+use crate::scan::{Fault, Scanner};
+use crate::write::{ObjectWriter, write_number, write_text};
+use std::borrow::Cow;
+
+/// Something was done.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OkFrame<'a> {
+    /// Of the frame that it answers.
+    pub corr: Option<Cow<'a, str>>,
+    /// The id of the published event.
+    pub id: Option<Cow<'a, str>>,
+    /// Its position.
+    pub seq: Option<u64>,
+    /// The topic held this id already.
+    pub duplicate: bool,
+    /// The group of a subscription.
+    pub group: Option<Cow<'a, str>>,
+}
+
+/// Something was not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorFrame<'a> {
+    /// Of the frame that it answers.
+    pub corr: Option<Cow<'a, str>>,
+    /// The code as a word, for a newer server may know more of them.
+    pub code: Cow<'a, str>,
+    /// What is wrong, for people.
+    pub message: Cow<'a, str>,
+    /// When to come again.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// Appends an OK.
+pub fn write_ok(out: &mut Vec<u8>, corr: Option<&str>) {
+    out.extend_from_slice(b"{\"op\":\"OK\"");
+    write_corr(out, corr);
+    out.push(b'}');
+}
+
+/// Appends the OK of a PUBLISH.
+pub fn write_published(out: &mut Vec<u8>, id: &str, seq: u64, duplicate: bool, corr: Option<&str>) {
+    out.extend_from_slice(b"{\"op\":\"OK\"");
+    write_corr(out, corr);
+    out.extend_from_slice(b",\"id\":");
+    write_text(out, id);
+    out.extend_from_slice(b",\"seq\":");
+    write_number(out, seq);
+    if duplicate {
+        out.extend_from_slice(b",\"duplicate\":true");
+    }
+    out.push(b'}');
+}
+
+/// Appends the OK of a SUBSCRIBE, which names the group.
+pub fn write_subscribed(out: &mut Vec<u8>, group: &str, corr: Option<&str>) {
+    ObjectWriter::new(out)
+        .field("op", "OK")
+        .field("corr", &corr)
+        .field("group", group)
+        .end();
+}
+
+/// Appends an ERR.
+pub fn write_error(
+    out: &mut Vec<u8>,
+    code: Code,
+    message: &str,
+    corr: Option<&str>,
+    retry_after_ms: Option<u64>,
+) {
+    ObjectWriter::new(out)
+        .field("op", "ERR")
+        .field("code", code.as_str())
+        .field("msg", message)
+        .field("corr", &corr)
+        .field("retry_after_ms", &retry_after_ms)
+        .end();
+}
+
+fn write_corr(out: &mut Vec<u8>, corr: Option<&str>) {
+    if let Some(corr) = corr {
+        out.extend_from_slice(b",\"corr\":");
+        write_text(out, corr);
+    }
+}
+
+impl ErrorFrame<'_> {
+    /// The code, where it is one that this version knows.
+    pub fn known_code(&self) -> Option<Code> {
+        Code::parse(&self.code)
+    }
+}
+
+impl<'a> OkFrame<'a> {
+    #[inline]
+    pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        let mut ok = Self::default();
+        scanner.object(|scanner, name| match name {
+            "corr" => scanner.fill(&mut ok.corr),
+            "id" => scanner.fill(&mut ok.id),
+            "seq" => scanner.fill(&mut ok.seq),
+            "duplicate" => scanner.fill(&mut ok.duplicate),
+            "group" => scanner.fill(&mut ok.group),
+            _ => scanner.ignore(),
+        })?;
+        Ok(ok)
+    }
+}
+
+impl<'a> ErrorFrame<'a> {
+    pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        let (mut corr, mut code) = (None, None);
+        let (mut message, mut retry_after_ms) = (None, None);
+        scanner.object(|scanner, name| match name {
+            "corr" => scanner.fill(&mut corr),
+            "code" => scanner.fill(&mut code),
+            "msg" => scanner.fill(&mut message),
+            "retry_after_ms" => scanner.fill(&mut retry_after_ms),
+            _ => scanner.ignore(),
+        })?;
+        Ok(Self {
+            corr,
+            code: required(code, "code")?,
+            message: message.unwrap_or_default(),
+            retry_after_ms,
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! ACK, NACK and MODACK: what becomes of delivered events. The bodies of `POST /ack`, `/nack` and `/modack` are the
+//! same objects without op.
+
+use super::{Publish, required};
+use crate::scan::{Fault, FromJson, Scanner};
+use crate::write::{ObjectWriter, ToJson};
+use std::borrow::Cow;
+use std::slice;
+
+/// The events that are meant: `id`, or several as `ids`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ids<'a> {
+    /// One event.
+    One(Cow<'a, str>),
+    /// Any number of them.
+    Many(Vec<Cow<'a, str>>),
+}
+
+/// Events are done. With `publish`, both happen or neither.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ack<'a> {
+    /// The topic.
+    pub topic: Cow<'a, str>,
+    /// The group.
+    pub group: Cow<'a, str>,
+    /// The events.
+    pub ids: Ids<'a>,
+    /// What is published in the same step.
+    pub publish: Vec<Publish<'a>>,
+}
+
+/// Events failed and come again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nack<'a> {
+    /// The topic.
+    pub topic: Cow<'a, str>,
+    /// The group.
+    pub group: Cow<'a, str>,
+    /// The events.
+    pub ids: Ids<'a>,
+    /// Why, for the history of a dead letter.
+    pub reason: Option<Cow<'a, str>>,
+    /// When they come again; after a backoff where it does not say.
+    pub delay_ms: Option<u64>,
+}
+
+/// Events take longer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Modack<'a> {
+    /// The topic.
+    pub topic: Cow<'a, str>,
+    /// The group.
+    pub group: Cow<'a, str>,
+    /// The events.
+    pub ids: Ids<'a>,
+    /// The deadline from now; at least a second is given.
+    pub extend_ms: u64,
+}
+
+/// Appends an ACK frame.
+pub fn write_ack(out: &mut Vec<u8>, ack: &Ack<'_>, corr: Option<&str>) {
+    let mut object = ObjectWriter::new(out);
+    object.field("op", "ACK");
+    ack.write(&mut object);
+    object.field("corr", &corr).end();
+}
+
+/// Appends a NACK frame.
+pub fn write_nack(out: &mut Vec<u8>, nack: &Nack<'_>, corr: Option<&str>) {
+    let mut object = ObjectWriter::new(out);
+    object.field("op", "NACK");
+    nack.write(&mut object);
+    object.field("corr", &corr).end();
+}
+
+/// Appends a MODACK frame.
+pub fn write_modack(out: &mut Vec<u8>, modack: &Modack<'_>, corr: Option<&str>) {
+    let mut object = ObjectWriter::new(out);
+    object.field("op", "MODACK");
+    modack.write(&mut object);
+    object.field("corr", &corr).end();
+}
+
+impl<'a> Ids<'a> {
+    /// All of them.
+    pub fn as_slice(&self) -> &[Cow<'a, str>] {
+        match self {
+            Self::One(id) => slice::from_ref(id),
+            Self::Many(ids) => ids,
+        }
+    }
+}
+
+/// The fields that all three have.
+#[derive(Default)]
+struct Named<'a> {
+    topic: Option<Cow<'a, str>>,
+    group: Option<Cow<'a, str>>,
+    id: Option<Cow<'a, str>>,
+    ids: Option<Vec<Cow<'a, str>>>,
+}
+
+impl<'a> Named<'a> {
+    #[inline]
+    fn take(
+        &mut self,
+        scanner: &mut Scanner<'a>,
+        name: &str,
+        corr: &mut Option<Cow<'a, str>>,
+    ) -> Result<(), Fault> {
+        match name {
+            "topic" => scanner.fill(&mut self.topic),
+            "group" => scanner.fill(&mut self.group),
+            "id" => scanner.fill(&mut self.id),
+            "ids" => scanner.fill(&mut self.ids),
+            "corr" => scanner.fill(corr),
+            _ => scanner.ignore(),
+        }
+    }
+
+    #[inline]
+    fn whole(self) -> Result<(Cow<'a, str>, Cow<'a, str>, Ids<'a>), Fault> {
+        let ids = match (self.id, self.ids) {
+            (Some(id), None) => Ids::One(id),
+            (None, Some(ids)) => Ids::Many(ids),
+            (None, None) => return Err(Fault::missing("id")),
+            (Some(_), Some(_)) => {
+                return Err(Fault::wrong("there is an id already".to_owned()).within("ids"));
+            }
+        };
+        let topic = required(self.topic, "topic")?;
+        let group = required(self.group, "group")?;
+        Ok((topic, group, ids))
+    }
+}
+
+impl<'a> Ack<'a> {
+    #[inline]
+    pub(super) fn read(
+        scanner: &mut Scanner<'a>,
+        corr: &mut Option<Cow<'a, str>>,
+    ) -> Result<Self, Fault> {
+        let mut named = Named::default();
+        let mut publish = Vec::new();
+        scanner.object(|scanner, name| match name {
+            "publish" => scanner.fill(&mut publish),
+            _ => named.take(scanner, name, corr),
+        })?;
+        let (topic, group, ids) = named.whole()?;
+        Ok(Self {
+            topic,
+            group,
+            ids,
+            publish,
+        })
+    }
+
+    fn write(&self, object: &mut ObjectWriter<'_>) {
+        write_named(object, &self.topic, &self.group, &self.ids);
+        object.field("publish", &self.publish);
+    }
+}
+
+impl<'a> Nack<'a> {
+    pub(super) fn read(
+        scanner: &mut Scanner<'a>,
+        corr: &mut Option<Cow<'a, str>>,
+    ) -> Result<Self, Fault> {
+        let mut named = Named::default();
+        let (mut reason, mut delay_ms) = (None, None);
+        scanner.object(|scanner, name| match name {
+            "reason" => scanner.fill(&mut reason),
+            "delay_ms" => scanner.fill(&mut delay_ms),
+            _ => named.take(scanner, name, corr),
+        })?;
+        let (topic, group, ids) = named.whole()?;
+        Ok(Self {
+            topic,
+            group,
+            ids,
+            reason,
+            delay_ms,
+        })
+    }
+
+    fn write(&self, object: &mut ObjectWriter<'_>) {
+        write_named(object, &self.topic, &self.group, &self.ids);
+        object
+            .field("reason", &self.reason)
+            .field("delay_ms", &self.delay_ms);
+    }
+}
+
+impl<'a> Modack<'a> {
+    pub(super) fn read(
+        scanner: &mut Scanner<'a>,
+        corr: &mut Option<Cow<'a, str>>,
+    ) -> Result<Self, Fault> {
+        let mut named = Named::default();
+        let mut extend_ms = None;
+        scanner.object(|scanner, name| match name {
+            "extend_ms" => scanner.fill(&mut extend_ms),
+            _ => named.take(scanner, name, corr),
+        })?;
+        let (topic, group, ids) = named.whole()?;
+        Ok(Self {
+            topic,
+            group,
+            ids,
+            extend_ms: required(extend_ms, "extend_ms")?,
+        })
+    }
+
+    fn write(&self, object: &mut ObjectWriter<'_>) {
+        write_named(object, &self.topic, &self.group, &self.ids);
+        object.field("extend_ms", &self.extend_ms);
+    }
+}
+
+fn write_named(object: &mut ObjectWriter<'_>, topic: &str, group: &str, ids: &Ids<'_>) {
+    object.field("topic", topic).field("group", group);
+    match ids {
+        Ids::One(id) => object.field("id", id),
+        Ids::Many(ids) => object.list("ids", ids),
+    };
+}
+
+/// The bodies of the HTTP routes.
+macro_rules! bodies {
+    ($($body:ident),+) => {$(
+        impl<'a> FromJson<'a> for $body<'a> {
+            fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+                Self::read(scanner, &mut None)
+            }
+        }
+
+        impl ToJson for $body<'_> {
+            fn write_json(&self, out: &mut Vec<u8>) {
+                let mut object = ObjectWriter::new(out);
+                self.write(&mut object);
+                object.end();
+            }
+        }
+    )+};
+}
+
+bodies!(Ack, Nack, Modack);

@@ -1,0 +1,212 @@
+//! Splitting a message into its frames. Each frame of an array stands for itself: a bad one gives its own error, and
+//! the others are read all the same.
+
+use super::{ClientFrame, ServerFrame};
+use crate::code::Code;
+use crate::refusal::{FrameError, Refusal};
+use crate::scan::{Fault, Scanner};
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+/// The frames of a message that a client sent, read one by one. Where an array breaks off in the middle, the frames
+/// before the break come first and the error last.
+#[derive(Debug, Clone)]
+pub struct ClientFrames<'a>(Split<'a, ClientFrame<'a>>);
+
+/// The frames of a message that a server sent, like [`ClientFrames`].
+#[derive(Debug, Clone)]
+pub struct ServerFrames<'a>(Split<'a, ServerFrame<'a>>);
+
+impl<'a> ClientFrames<'a> {
+    /// Begins to read a message.
+    pub fn new(message: &'a str) -> Self {
+        Self(Split::new(message))
+    }
+}
+
+impl<'a> ServerFrames<'a> {
+    /// Begins to read a message.
+    pub fn new(message: &'a str) -> Self {
+        Self(Split::new(message))
+    }
+}
+
+impl<'a> Iterator for ClientFrames<'a> {
+    type Item = Result<ClientFrame<'a>, FrameError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+impl<'a> Iterator for ServerFrames<'a> {
+    type Item = Result<ServerFrame<'a>, FrameError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// A kind of frame.
+pub(super) trait Frame<'a>: Sized {
+    /// Reads the object that stands here, whose op is known.
+    fn read(scanner: &mut Scanner<'a>, op: &str) -> Result<Self, Fault>;
+}
+
+#[derive(Debug, Clone)]
+struct Split<'a, F> {
+    scanner: Scanner<'a>,
+    state: State,
+    kind: PhantomData<F>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// Nothing was read yet.
+    Start,
+    /// A frame of an array comes next.
+    Item,
+    /// The array is broken behind the last frame.
+    Broken(&'static str),
+    Done,
+}
+
+impl<'a, F: Frame<'a>> Split<'a, F> {
+    fn new(message: &'a str) -> Self {
+        Self {
+            scanner: Scanner::new(message),
+            state: State::Start,
+            kind: PhantomData,
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<F, FrameError>> {
+        match self.state {
+            State::Start if self.scanner.take(b'[') => {
+                if self.scanner.take(b']') {
+                    return Some(Err(self.empty()));
+                }
+                Some(self.item())
+            }
+            State::Start => Some(self.single()),
+            State::Item => Some(self.item()),
+            State::Broken(why) => Some(Err(self.broken(why))),
+            State::Done => None,
+        }
+    }
+
+    /// The only frame of a message. Nothing may follow it.
+    #[inline]
+    fn single(&mut self) -> Result<F, FrameError> {
+        self.state = State::Done;
+        let start = self.scanner;
+        let frame = read_frame(&mut self.scanner);
+        match frame.and_then(|frame| self.scanner.end().map(|()| frame)) {
+            Ok(frame) => Ok(frame),
+            Err(fault) => Err(frame_error(fault, start, start.left())),
+        }
+    }
+
+    fn item(&mut self) -> Result<F, FrameError> {
+        let start = self.scanner;
+        match read_frame(&mut self.scanner) {
+            Ok(frame) => {
+                self.separator();
+                Ok(frame)
+            }
+            Err(fault) => Err(self.bad_item(fault, start)),
+        }
+    }
+
+    /// Goes behind a frame that could not be read.
+    #[cold]
+    fn bad_item(&mut self, fault: Fault, start: Scanner<'a>) -> FrameError {
+        self.scanner = start;
+        match self.scanner.raw() {
+            Ok(text) => {
+                self.separator();
+                frame_error(fault, start, text)
+            }
+            Err(fault) => {
+                self.state = State::Done;
+                frame_error(fault, start, start.left())
+            }
+        }
+    }
+
+    /// Takes what stands behind a frame of an array.
+    fn separator(&mut self) {
+        self.state = if self.scanner.take(b',') {
+            State::Item
+        } else if !self.scanner.take(b']') {
+            State::Broken("a comma or a closing bracket should stand here")
+        } else if self.scanner.peek().is_some() {
+            State::Broken("something follows the array")
+        } else {
+            State::Done
+        };
+    }
+
+    #[cold]
+    fn broken(&mut self, why: &str) -> FrameError {
+        self.state = State::Done;
+        without_corr(self.scanner.syntax(why).into())
+    }
+
+    #[cold]
+    fn empty(&mut self) -> FrameError {
+        self.state = State::Done;
+        match self.scanner.end() {
+            Ok(()) => without_corr(Refusal::new(Code::BadFrame, "the array holds no frame")),
+            Err(fault) => without_corr(fault.into()),
+        }
+    }
+}
+
+/// Reads a frame. Its op mostly stands first; where it does not, one looks ahead for it.
+#[inline]
+fn read_frame<'a, F: Frame<'a>>(scanner: &mut Scanner<'a>) -> Result<F, Fault> {
+    match scanner.first_field("op") {
+        Some(op) => F::read(scanner, op),
+        None => F::read(scanner, &search_op(*scanner)?),
+    }
+}
+
+#[cold]
+fn search_op<'a>(mut scanner: Scanner<'a>) -> Result<Cow<'a, str>, Fault> {
+    let mut op = None;
+    scanner.object(|scanner, name| match name {
+        "op" => scanner.fill(&mut op),
+        _ => scanner.raw().map(drop),
+    })?;
+    super::required(op, "op")
+}
+
+/// The error for a frame that begins at `start`, with its corr wherever in the frame that stands.
+#[cold]
+fn frame_error(fault: Fault, mut start: Scanner<'_>, text: &str) -> FrameError {
+    let mut corr: Option<String> = None;
+    // Whatever is wrong with the frame may be found again on the way; what matters is what was read before.
+    let _ = start.object(|scanner, name| match name {
+        "corr" => scanner.fill(&mut corr),
+        _ => scanner.raw().map(drop),
+    });
+    let Refusal { code, message } = fault.refusal(text);
+    FrameError {
+        code,
+        message,
+        corr,
+    }
+}
+
+fn without_corr(refusal: Refusal) -> FrameError {
+    let Refusal { code, message } = refusal;
+    FrameError {
+        code,
+        message,
+        corr: None,
+    }
+}

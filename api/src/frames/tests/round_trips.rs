@@ -1,0 +1,133 @@
+//! What is written reads back the same, with the fields in any order and unknown ones between.
+
+use super::strategies::*;
+use crate::code::Code;
+use crate::frames::*;
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// The same object with its fields in another order and some that nobody knows.
+fn shuffled(frame: &str, seed: u64) -> String {
+    let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(frame).unwrap();
+    let mut fields: Vec<String> = fields
+        .iter()
+        .map(|(name, value)| format!("{}\n: {value}\t", serde_json::to_string(name).unwrap()))
+        .collect();
+    fields.push(r#""future":{"op":"NO","corr":["x",1.5e3,null,"]"]}"#.to_owned());
+    fields.push(r#""\u0066lag" : false "#.to_owned());
+    fields.sort_by_key(|field| {
+        field.bytes().fold(seed, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    });
+    format!(" {{ {} }} ", fields.join(" , "))
+}
+
+fn only_client(message: &str) -> ClientFrame<'_> {
+    let mut frames = ClientFrames::new(message);
+    let frame = frames.next().unwrap().unwrap();
+    assert!(frames.next().is_none());
+    frame
+}
+
+fn only_server(message: &str) -> ServerFrame<'_> {
+    let mut frames = ServerFrames::new(message);
+    let frame = frames.next().unwrap().unwrap();
+    assert!(frames.next().is_none());
+    frame
+}
+
+proptest! {
+    #[test]
+    fn client_frames(frame in client_frame(), seed in any::<u64>()) {
+        let written = write_client(&frame);
+        prop_assert!(serde_json::from_str::<serde_json::Value>(&written).is_ok(), "{}", written);
+        prop_assert_eq!(&only_client(&written), &frame);
+        let shuffled = shuffled(&written, seed);
+        prop_assert_eq!(&only_client(&shuffled), &frame);
+    }
+
+    #[test]
+    fn arrays_of_client_frames(frames in prop::collection::vec(client_frame(), 1..5)) {
+        let written: Vec<String> = frames.iter().map(write_client).collect();
+        let message = format!("[{}]", written.join(" ,\n"));
+        let read: Result<Vec<_>, _> = ClientFrames::new(&message).collect();
+        prop_assert_eq!(read.unwrap(), frames);
+    }
+
+    #[test]
+    fn events(
+        names in (text(), text()),
+        event in record(),
+        attempt in any::<u32>(),
+        ack_deadline_ms in any::<u64>(),
+        seed in any::<u64>(),
+    ) {
+        let mut json = Vec::new();
+        event.write(&mut json);
+        let mut out = Vec::new();
+        write_event(&mut out, &names.0, &names.1, &json, attempt, ack_deadline_ms);
+        let written = String::from_utf8(out).unwrap();
+        let event_json = std::str::from_utf8(&json).unwrap();
+        let (topic, group) = names;
+        let expected = ServerFrame::Event(EventFrame { topic, group, event, event_json, attempt, ack_deadline_ms });
+        prop_assert_eq!(&only_server(&written), &expected);
+        let shuffled = shuffled(&written, seed);
+        prop_assert_eq!(&only_server(&shuffled), &expected);
+    }
+
+    #[test]
+    fn replies(
+        texts in (text(), text()),
+        corr in prop::option::of(text()),
+        seq in any::<u64>(),
+        duplicate in any::<bool>(),
+        code in prop::sample::select(Code::ALL),
+        retry_after_ms in any::<Option<u64>>(),
+        seed in any::<u64>(),
+    ) {
+        let (id, message) = texts;
+        let (mut ok, mut published, mut subscribed, mut error) = (vec![], vec![], vec![], vec![]);
+        write_ok(&mut ok, corr.as_deref());
+        write_published(&mut published, &id, seq, duplicate, corr.as_deref());
+        write_subscribed(&mut subscribed, &id, corr.as_deref());
+        write_error(&mut error, code, &message, corr.as_deref(), retry_after_ms);
+        let plain = OkFrame { corr: corr.clone(), ..OkFrame::default() };
+        let with_id = OkFrame { id: Some(id.clone()), seq: Some(seq), duplicate, ..plain.clone() };
+        let with_group = OkFrame { group: Some(id), ..plain.clone() };
+        let failed = ErrorFrame { corr, code: code.as_str().into(), message, retry_after_ms };
+        prop_assert_eq!(failed.known_code(), Some(code));
+        for (written, expected) in [
+            (ok, ServerFrame::Ok(plain)),
+            (published, ServerFrame::Ok(with_id)),
+            (subscribed, ServerFrame::Ok(with_group)),
+            (error, ServerFrame::Error(failed)),
+        ] {
+            let written = String::from_utf8(written).unwrap();
+            prop_assert_eq!(&only_server(&written), &expected);
+            let shuffled = shuffled(&written, seed);
+        prop_assert_eq!(&only_server(&shuffled), &expected);
+        }
+    }
+}
+
+#[test]
+fn the_frames_of_the_contract_are_written_to_the_letter() {
+    let mut out = Vec::new();
+    write_event(&mut out, "t", "g", br#"{"id":"i"}"#, 1, 30_000);
+    assert_eq!(
+        String::from_utf8(std::mem::take(&mut out)).unwrap(),
+        r#"{"op":"EVENT","topic":"t","group":"g","event":{"id":"i"},"ctx":{"attempt":1,"ack_deadline_ms":30000}}"#
+    );
+    write_published(&mut out, "i", 7, true, Some("c"));
+    assert_eq!(
+        String::from_utf8(std::mem::take(&mut out)).unwrap(),
+        r#"{"op":"OK","corr":"c","id":"i","seq":7,"duplicate":true}"#
+    );
+    write_error(&mut out, Code::RateLimited, "slow down", None, Some(250));
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        r#"{"op":"ERR","code":"rate_limited","msg":"slow down","retry_after_ms":250}"#
+    );
+}

@@ -1,0 +1,39 @@
+//! HTTP: queries, bodies of requests and bodies of replies, each beside what it belongs to.
+//!
+//! Requests are read by the same scanner as frames, so that a field that is wrong is named. Replies are plain
+//! structs, except where stored records are copied into them as they are.
+
+mod age;
+mod body;
+mod bulk;
+mod cursors;
+mod dead_letters;
+mod error;
+mod explain;
+mod groups;
+mod health;
+mod publish;
+mod pull;
+mod query;
+mod read;
+mod settle;
+mod topics;
+
+pub use age::Age;
+pub use body::Body;
+pub use bulk::{BulkReply, LineError};
+pub use cursors::{Cursor, CursorList, Lag, Seek, SeekReply};
+pub use dead_letters::{Attempt, DeadLetter, Redrive, RedriveReply};
+pub use error::ErrorBody;
+pub use explain::{Explanation, LaneInfo, Reason};
+pub use groups::{GroupCounts, GroupInfo, GroupList, GroupQuery, MemberInfo};
+pub use health::Health;
+pub use publish::{Envelope, PublishReply, is_event_header, publish_query};
+pub use pull::{Context, Delivery, Pull, Pulled, write_pulled};
+pub use query::{Query, QueryWriter};
+pub use read::{EventPage, ExportQuery, LatestQuery, ReadQuery, write_event_page};
+pub use settle::{FailedId, PublishedEvent, SettleReply};
+pub use topics::{Durability, TopicConfig, TopicInfo, TopicList};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! `/dlq`: dead letters, and sending them round again.
+
+use super::settle::FailedId;
+use crate::frames::required;
+use crate::scan::{Fault, FromJson, Scanner};
+use crate::write::{ObjectWriter, Raw, ToJson};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The payload of a dead letter. `GET /dlq` replies with a page of events that have it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DeadLetter {
+    /// Where the event came from.
+    pub topic: String,
+    /// The group that could not handle it.
+    pub group: String,
+    /// The whole record; [`crate::Record::parse`] takes it apart.
+    pub original: Box<RawValue>,
+    /// Why the last delivery failed.
+    pub err: String,
+    /// When it was given up, in epoch milliseconds.
+    pub ts: u64,
+    /// How often it was delivered.
+    pub attempts: u32,
+    /// The last of these deliveries, oldest first.
+    #[serde(default)]
+    pub history: Vec<Attempt>,
+}
+
+/// One delivery that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Who had it.
+    pub member: String,
+    /// When it was delivered, in epoch milliseconds.
+    pub start: u64,
+    /// When it failed.
+    pub end: u64,
+    /// Why.
+    pub reason: String,
+}
+
+/// The body of `POST /dlq/redrive`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redrive<'a> {
+    /// The topic that the events came from.
+    pub topic: Cow<'a, str>,
+    /// The dead letters; all of them where none are named.
+    pub ids: Option<Vec<Cow<'a, str>>>,
+    /// Only say what would happen.
+    pub dry_run: bool,
+    /// At most this many events per second.
+    pub rate: Option<u32>,
+    /// Goes out instead of the original's payload; only for a single letter.
+    pub payload: Option<&'a str>,
+    /// Also what has been sent round before.
+    pub force: bool,
+}
+
+/// The reply of `POST /dlq/redrive`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RedriveReply {
+    /// The topic.
+    pub topic: String,
+    /// Whether it only says what would happen.
+    pub dry_run: bool,
+    /// How many letters were meant.
+    pub matched: u64,
+    /// How many were sent round again.
+    pub redriven: u64,
+    /// The letters that were not, and why.
+    pub failed: Vec<FailedId>,
+}
+
+impl<'a> FromJson<'a> for Redrive<'a> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        let (mut topic, mut ids, mut payload) = (None, None::<Vec<_>>, None);
+        let (mut rate, mut all) = (None, None);
+        let (mut dry_run, mut force) = (false, false);
+        scanner.object(|scanner, name| match name {
+            "topic" => scanner.fill(&mut topic),
+            "ids" => scanner.fill(&mut ids),
+            "all" => scanner.fill(&mut all),
+            "dry_run" => scanner.fill(&mut dry_run),
+            "rate" => scanner.fill(&mut rate),
+            "payload" => {
+                payload = Some(scanner.raw()?);
+                Ok(())
+            }
+            "force" => scanner.fill(&mut force),
+            _ => scanner.ignore(),
+        })?;
+        let wrong = |field: &str, why: &str| Err(Fault::wrong(why.to_owned()).within(field));
+        match (&ids, all) {
+            (Some(_), Some(true)) => return wrong("all", "ids name the letters already"),
+            (None, Some(false)) => return Err(Fault::missing("ids")),
+            _ => {}
+        }
+        if payload.is_some() && ids.as_ref().is_none_or(|ids| ids.len() != 1) {
+            return wrong("payload", "an edited payload is for a single id");
+        }
+        if rate == Some(0) {
+            return wrong("rate", "it has to be at least 1");
+        }
+        Ok(Self {
+            topic: required(topic, "topic")?,
+            ids,
+            dry_run,
+            rate,
+            payload,
+            force,
+        })
+    }
+}
+
+impl ToJson for Redrive<'_> {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let mut object = ObjectWriter::new(out);
+        object.field("topic", &self.topic);
+        match &self.ids {
+            // An empty list is none of them, which is not the same as leaving it out.
+            Some(ids) => object.list("ids", ids),
+            None => object.field("all", &true),
+        };
+        object
+            .field("dry_run", &self.dry_run)
+            .field("rate", &self.rate)
+            .field(
+                "payload",
+                &self.payload.map(|payload| Raw(payload.as_bytes())),
+            )
+            .field("force", &self.force)
+            .end();
+    }
+}

@@ -1,0 +1,39 @@
+//! The body of every reply that is an error.
+
+use crate::code::Code;
+use crate::refusal::Refusal;
+use serde::{Deserialize, Serialize};
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// The code as a word, for a newer server may know more of them.
+    pub code: String,
+    /// What is wrong, for people.
+    pub error: String,
+    /// When to come again. The header `Retry-After` says the same in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+impl ErrorBody {
+    /// An error with its reason.
+    pub fn new(code: Code, error: impl Into<String>) -> Self {
+        Self {
+            code: code.as_str().to_owned(),
+            error: error.into(),
+            retry_after_ms: None,
+        }
+    }
+
+    /// The code, where it is one that this version knows.
+    pub fn known_code(&self) -> Option<Code> {
+        Code::parse(&self.code)
+    }
+}
+
+impl From<Refusal> for ErrorBody {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.code, refusal.message)
+    }
+}

@@ -1,0 +1,115 @@
+//! `/groups`: the groups of a topic as they stand.
+
+use super::query::{Query, QueryWriter};
+use crate::options::Ordering;
+use crate::refusal::Refusal;
+use serde::{Deserialize, Serialize};
+
+/// Which group is meant: `/lag` and `/explain` need one, `/groups` and `/cursors` take all without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupQuery {
+    /// The topic.
+    pub topic: String,
+    /// The group.
+    pub group: Option<String>,
+}
+
+/// The reply of `GET /groups`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupList {
+    /// The topic.
+    pub topic: String,
+    /// In the order of their names.
+    pub groups: Vec<GroupInfo>,
+}
+
+/// A group as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupInfo {
+    /// The topic.
+    pub topic: String,
+    /// The group's name.
+    pub group: String,
+    /// When it was made, in epoch milliseconds.
+    pub created_ms: u64,
+    /// The last position before which everything is settled.
+    pub cursor: u64,
+    /// The topic's newest position.
+    pub tail: u64,
+    /// Positions that are not settled.
+    pub lag: u64,
+    /// Events that were gone before the group saw them.
+    pub skipped: u64,
+    /// How long its leases are.
+    pub ack_timeout_ms: u64,
+    /// After how many failed deliveries an event is dead.
+    pub max_attempts: u32,
+    /// In which order it gets events.
+    pub ordering: Ordering,
+    /// Who is subscribed.
+    pub members: Vec<MemberInfo>,
+    /// Events that are leased.
+    pub in_flight: u64,
+    /// Events that wait for their next delivery.
+    pub waiting: u64,
+    /// How long the oldest open lease has been held.
+    pub oldest_in_flight_ms: u64,
+    /// What it has done since the server was started.
+    pub counts: GroupCounts,
+}
+
+/// A member of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberInfo {
+    /// Its name.
+    pub name: String,
+    /// Whether it asked for a pause.
+    pub paused: bool,
+    /// Events of this group that it holds.
+    pub in_flight: u64,
+    /// How many it may hold, of all the groups that serve it.
+    pub max_in_flight: u64,
+    /// How many of these are left.
+    pub room: u64,
+}
+
+/// What a group has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GroupCounts {
+    /// Leases given.
+    pub delivered: u64,
+    /// Of these, the ones that were not the event's first delivery.
+    pub redelivered: u64,
+    /// Of these, the ones that were returned unseen.
+    pub returned: u64,
+    /// Events acknowledged.
+    pub acked: u64,
+    /// Deliveries that were refused.
+    pub nacked: u64,
+    /// Leases that ran out.
+    pub expired: u64,
+    /// Events written to the dead letters.
+    pub dead_lettered: u64,
+    /// Events of an ephemeral group that were dropped after their last attempt.
+    pub given_up: u64,
+    /// Events settled unseen because the filter does not want them.
+    pub filtered: u64,
+}
+
+impl GroupQuery {
+    /// Reads the query.
+    pub fn parse(query: &Query<'_>) -> Result<Self, Refusal> {
+        Ok(Self {
+            topic: query.required("topic")?.to_owned(),
+            group: query.get("group").map(str::to_owned),
+        })
+    }
+
+    /// Writes the query.
+    pub fn to_query(&self) -> String {
+        QueryWriter::default()
+            .push("topic", &self.topic)
+            .push_if("group", self.group.as_ref())
+            .finish()
+    }
+}

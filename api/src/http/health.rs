@@ -1,0 +1,31 @@
+//! `/healthz`, `/livez` and `/readyz`.
+
+use serde::{Deserialize, Serialize};
+
+/// How the server is. `/readyz` is 503 unless it is well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// `ok`, or `failing`.
+    pub status: String,
+    /// What is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Health {
+    /// All is well.
+    pub fn ok() -> Self {
+        Self {
+            status: "ok".to_owned(),
+            reason: None,
+        }
+    }
+
+    /// Something is wrong.
+    pub fn failing(reason: impl Into<String>) -> Self {
+        Self {
+            status: "failing".to_owned(),
+            reason: Some(reason.into()),
+        }
+    }
+}

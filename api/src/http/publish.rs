@@ -1,0 +1,87 @@
+//! `POST /publish/:topic`: one payload, or many as lines.
+
+use super::query::Query;
+use crate::frames::required;
+use crate::options::PublishOptions;
+use crate::refusal::Refusal;
+use crate::scan::{Fault, FromJson, Scanner};
+use crate::write::{ObjectWriter, Raw, ToJson};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// The reply to one payload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishReply {
+    /// The event's id.
+    pub id: String,
+    /// Its position.
+    pub seq: u64,
+    /// Its time in epoch milliseconds.
+    pub ts: u64,
+    /// Where it is.
+    pub topic: String,
+    /// The topic held this id already: nothing was stored, this is the first event.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub duplicate: bool,
+    /// What the reply promises: `fsync`, `os`, or what the store really does.
+    pub durability: String,
+}
+
+/// A line of `?envelope=1`, and of an import, which takes a record's `id` and `ts` and leaves out its position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// The payload as it was written.
+    pub payload: &'a str,
+    /// What else the publisher says, as fields beside the payload.
+    pub options: PublishOptions<'a>,
+}
+
+/// What a publisher says in the query: `key id ts sid tags`. Tags stand one by one or with commas between.
+pub fn publish_query<'a>(query: &'a Query<'_>) -> Result<PublishOptions<'a>, Refusal> {
+    let tags = query.all("tags").flat_map(|tags| tags.split(','));
+    Ok(PublishOptions {
+        id: query.get("id").map(Cow::Borrowed),
+        ts: query.number("ts")?,
+        key: query.get("key").map(Cow::Borrowed),
+        sid: query.get("sid").map(Cow::Borrowed),
+        tags: tags
+            .filter(|tag| !tag.is_empty())
+            .map(str::to_owned)
+            .collect(),
+        ..PublishOptions::default()
+    })
+}
+
+/// Whether a header of a request, by its name in lower case, becomes a header of the event. No others ever do, for
+/// they carry tokens and cookies.
+pub fn is_event_header(name: &str) -> bool {
+    name.starts_with("x-") || matches!(name, "traceparent" | "tracestate")
+}
+
+impl<'a> FromJson<'a> for Envelope<'a> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        let mut payload = None;
+        let mut options = PublishOptions::default();
+        scanner.object(|scanner, name| match name {
+            "payload" => {
+                payload = Some(scanner.raw()?);
+                Ok(())
+            }
+            _ => match options.take(scanner, name) {
+                Some(taken) => taken,
+                None => scanner.ignore(),
+            },
+        })?;
+        let payload = required(payload, "payload")?;
+        Ok(Self { payload, options })
+    }
+}
+
+impl ToJson for Envelope<'_> {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let mut object = ObjectWriter::new(out);
+        object.field("payload", &Raw(self.payload.as_bytes()));
+        self.options.write(&mut object);
+        object.end();
+    }
+}

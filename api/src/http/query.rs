@@ -1,0 +1,161 @@
+//! Query strings: names and values with percent signs, taken apart and put together.
+
+use crate::code::Code;
+use crate::options::{Position, PositionParts};
+use crate::refusal::Refusal;
+use std::borrow::Cow;
+
+/// The parameters of a request. A parameter that nobody asks for is ignored.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Query<'a> {
+    pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+}
+
+/// A query string that is being written.
+#[derive(Debug, Clone, Default)]
+pub struct QueryWriter {
+    text: String,
+}
+
+impl<'a> Query<'a> {
+    /// Takes apart what stands behind the question mark.
+    pub fn parse(query: &'a str) -> Result<Self, Refusal> {
+        let parts = query.split('&').filter(|part| !part.is_empty());
+        let pairs = parts.map(|part| {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            Ok((decode(name)?, decode(value)?))
+        });
+        let pairs = pairs.collect::<Result<_, Refusal>>()?;
+        Ok(Self { pairs })
+    }
+
+    /// The value of a parameter; the first where there are several.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.all(name).next()
+    }
+
+    /// The value of a parameter that has to be there.
+    pub fn required(&self, name: &str) -> Result<&str, Refusal> {
+        self.get(name).ok_or_else(|| bad(name, "it is missing"))
+    }
+
+    /// All values of a parameter.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let pairs = self.pairs.iter().filter(move |(found, _)| found == name);
+        pairs.map(|(_, value)| &**value)
+    }
+
+    /// A parameter that is a whole number.
+    pub fn number(&self, name: &str) -> Result<Option<u64>, Refusal> {
+        let Some(value) = self.get(name) else {
+            return Ok(None);
+        };
+        // Rust's own reading takes a plus sign, JSON's does not.
+        let number = value.parse().ok().filter(|_| !value.starts_with('+'));
+        match number {
+            Some(number) => Ok(Some(number)),
+            None => Err(bad(name, "it has to be a whole number from 0")),
+        }
+    }
+
+    /// A parameter that is yes (`1`, `true`, or nothing behind the name) or no (`0`, `false`).
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
+        match self.get(name) {
+            None => Ok(None),
+            Some("1" | "true" | "") => Ok(Some(true)),
+            Some("0" | "false") => Ok(Some(false)),
+            Some(_) => Err(bad(name, "it has to be 1 or 0")),
+        }
+    }
+
+    /// The place that `from`, `ts`, `afterId` and `seq` name together.
+    pub fn position(&self) -> Result<Option<Position>, Refusal> {
+        let parts = PositionParts {
+            from: self.get("from").map(str::to_owned),
+            ts: self.number("ts")?,
+            after_id: self.get("afterId").map(str::to_owned),
+            seq: self.number("seq")?,
+        };
+        Ok(parts.position()?)
+    }
+}
+
+impl QueryWriter {
+    /// Adds a parameter.
+    pub fn push(&mut self, name: &str, value: &str) -> &mut Self {
+        if !self.text.is_empty() {
+            self.text.push('&');
+        }
+        encode(&mut self.text, name);
+        self.text.push('=');
+        encode(&mut self.text, value);
+        self
+    }
+
+    /// Adds a parameter if there is a value.
+    pub fn push_if(&mut self, name: &str, value: Option<impl ToString>) -> &mut Self {
+        match value {
+            Some(value) => self.push(name, &value.to_string()),
+            None => self,
+        }
+    }
+
+    /// Adds the parameters that name a place.
+    pub fn push_position(&mut self, position: &Position) -> &mut Self {
+        self.push("from", position.word());
+        match position {
+            Position::Latest | Position::Earliest => self,
+            Position::Ts(ts) => self.push("ts", &ts.to_string()),
+            Position::AfterId(id) => self.push("afterId", id),
+            Position::Seq(seq) => self.push("seq", &seq.to_string()),
+        }
+    }
+
+    /// What goes behind the question mark.
+    pub fn finish(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+}
+
+fn bad(name: &str, why: &str) -> Refusal {
+    Refusal::new(Code::BadFrame, format!("{name}: {why}"))
+}
+
+fn decode(text: &str) -> Result<Cow<'_, str>, Refusal> {
+    if !text.contains(['%', '+']) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+                match (digit(rest.next()), digit(rest.next())) {
+                    (Some(high), Some(low)) => (high * 16 + low) as u8,
+                    _ => return Err(bad("query", "two hexadecimal digits have to follow %")),
+                }
+            }
+            _ => byte,
+        });
+    }
+    let text = String::from_utf8(bytes).map_err(|_| bad("query", "it has to be UTF-8"))?;
+    Ok(Cow::Owned(text))
+}
+
+fn encode(out: &mut String, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                out.push('%');
+                out.push(char::from(HEX[usize::from(byte >> 4)]));
+                out.push(char::from(HEX[usize::from(byte & 15)]));
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `/topics`: what there is, and how it is kept.
+
+use super::age::Age;
+use crate::scan::{Fault, FromJson, Scanner};
+use crate::write::{ObjectWriter, ToJson};
+use serde::{Deserialize, Serialize};
+
+/// When a publish is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// After fsync, shared by everyone who waits.
+    #[default]
+    Fsync,
+    /// After the write.
+    Os,
+}
+
+/// How a topic is kept. The body of `PUT /topics/:topic` replaces all of it: what is left out gets its default.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TopicConfig {
+    /// When a publish is answered.
+    pub durability: Durability,
+    /// Events older than this are forgotten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Age>,
+    /// The oldest events are forgotten while the topic holds more bytes than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u64>,
+    /// The oldest events are forgotten while the topic holds more events than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_events: Option<u64>,
+    /// Only the latest event of each key has to be kept.
+    pub compaction: bool,
+    /// Where the latest state of each key is published from time to time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot_topic: Option<String>,
+    /// How often that happens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot_interval: Option<Age>,
+    /// How many partitions its keys are spread over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<u32>,
+}
+
+/// A topic as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicInfo {
+    /// Its name.
+    pub topic: String,
+    /// The oldest position that may still be read.
+    pub first_seq: u64,
+    /// The newest position; 0 before the first event.
+    pub tail_seq: u64,
+    /// How many events are kept.
+    pub events: u64,
+    /// About how many bytes they take.
+    pub bytes: u64,
+    /// How it is kept.
+    pub config: TopicConfig,
+}
+
+/// The reply of `GET /topics`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicList {
+    /// In the order of their names.
+    pub topics: Vec<TopicInfo>,
+}
+
+impl Durability {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Os => "os",
+        }
+    }
+}
+
+/// A field that nobody knows is refused: a misspelt `retention` would keep or lose what it should not.
+impl<'a> FromJson<'a> for TopicConfig {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        let mut config = Self::default();
+        scanner.object(|scanner, name| match name {
+            "durability" => scanner.fill(&mut config.durability),
+            "retention" => scanner.fill(&mut config.retention),
+            "max_bytes" => scanner.fill(&mut config.max_bytes),
+            "max_events" => scanner.fill(&mut config.max_events),
+            "compaction" => scanner.fill(&mut config.compaction),
+            "snapshot_topic" => scanner.fill(&mut config.snapshot_topic),
+            "snapshot_interval" => scanner.fill(&mut config.snapshot_interval),
+            "partitions" => scanner.fill(&mut config.partitions),
+            _ => Err(Fault::wrong("a topic has no such setting".to_owned())),
+        })?;
+        Ok(config)
+    }
+}
+
+impl ToJson for TopicConfig {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        ObjectWriter::new(out)
+            .field("durability", self.durability.as_str())
+            .field("retention", &self.retention)
+            .field("max_bytes", &self.max_bytes)
+            .field("max_events", &self.max_events)
+            .field("compaction", &self.compaction)
+            .field("snapshot_topic", &self.snapshot_topic)
+            .field("snapshot_interval", &self.snapshot_interval)
+            .field("partitions", &self.partitions)
+            .end();
+    }
+}
+
+impl<'a> FromJson<'a> for Durability {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        match &*scanner.text()? {
+            "fsync" => Ok(Self::Fsync),
+            "os" => Ok(Self::Os),
+            _ => Err(Fault::wrong("it has to be fsync or os".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! One operation of a path: its parameters, its body and its replies.
+
+use super::schema::reference;
+use serde_json::{Map, Value, json};
+
+/// An operation that is being described.
+pub(super) struct Operation {
+    fields: Map<String, Value>,
+    parameters: Vec<Value>,
+    responses: Map<String, Value>,
+}
+
+impl Operation {
+    /// An operation by its id and what it does.
+    pub(super) fn new(id: &str, summary: &str) -> Self {
+        let mut fields = Map::new();
+        fields.insert("operationId".to_owned(), json!(id));
+        fields.insert("summary".to_owned(), json!(summary));
+        let mut responses = Map::new();
+        responses.insert(
+            "default".to_owned(),
+            json!({"$ref": "#/components/responses/Error"}),
+        );
+        Self {
+            fields,
+            parameters: Vec::new(),
+            responses,
+        }
+    }
+
+    /// The topic in the path.
+    pub(super) fn topic_in_path(self) -> Self {
+        let schema = json!({"type": "string"});
+        self.parameter("path", "topic", true, &schema, "The topic.")
+    }
+
+    /// A parameter that may be left out.
+    pub(super) fn query(self, name: &str, schema: Value, description: &str) -> Self {
+        self.parameter("query", name, false, &schema, description)
+    }
+
+    /// A parameter that has to be there.
+    pub(super) fn required_query(self, name: &str, description: &str) -> Self {
+        let schema = json!({"type": "string"});
+        self.parameter("query", name, true, &schema, description)
+    }
+
+    /// The parameters that name a place.
+    pub(super) fn position(self, words: &[&str]) -> Self {
+        let count = || json!({"type": "integer", "minimum": 0});
+        let from = json!({"type": "string", "enum": words, "default": words[0]});
+        self.query("from", from, "Where to begin.")
+            .query(
+                "ts",
+                count(),
+                "With `from=ts`: the first event at or after this epoch millisecond.",
+            )
+            .query(
+                "afterId",
+                json!({"type": "string"}),
+                "With `from=afterId`: the event after this one.",
+            )
+            .query("seq", count(), "With `from=seq`: this position.")
+    }
+
+    /// A header of the request.
+    pub(super) fn header(self, name: &str, description: &str) -> Self {
+        let schema = json!({"type": "string"});
+        self.parameter("header", name, false, &schema, description)
+    }
+
+    /// A body of JSON with this schema.
+    pub(super) fn body(self, schema: &str) -> Self {
+        self.bodies(json!({"application/json": {"schema": reference(schema)}}))
+    }
+
+    /// A body by media type.
+    pub(super) fn bodies(mut self, content: Value) -> Self {
+        let body = json!({"required": true, "content": content});
+        self.fields.insert("requestBody".to_owned(), body);
+        self
+    }
+
+    /// A reply of JSON with this schema.
+    pub(super) fn reply(self, description: &str, schema: &str) -> Self {
+        self.replies(
+            "200",
+            description,
+            json!({"application/json": {"schema": reference(schema)}}),
+        )
+    }
+
+    /// A reply by media type.
+    pub(super) fn replies(mut self, status: &str, description: &str, content: Value) -> Self {
+        let response = json!({"description": description, "content": content});
+        self.responses.insert(status.to_owned(), response);
+        self
+    }
+
+    /// A reply without a body.
+    pub(super) fn empty_reply(mut self, description: &str) -> Self {
+        self.responses
+            .insert("204".to_owned(), json!({"description": description}));
+        self
+    }
+
+    /// The finished description.
+    pub(super) fn build(mut self) -> Value {
+        if !self.parameters.is_empty() {
+            self.fields
+                .insert("parameters".to_owned(), Value::Array(self.parameters));
+        }
+        self.fields
+            .insert("responses".to_owned(), Value::Object(self.responses));
+        Value::Object(self.fields)
+    }
+
+    fn parameter(
+        mut self,
+        place: &str,
+        name: &str,
+        required: bool,
+        schema: &Value,
+        description: &str,
+    ) -> Self {
+        self.parameters.push(json!({
+            "in": place,
+            "name": name,
+            "required": required,
+            "schema": schema,
+            "description": description,
+        }));
+        self
+    }
+}

@@ -1,0 +1,253 @@
+//! The routes.
+
+use super::operation::Operation;
+use super::schema::reference;
+use serde_json::{Value, json};
+
+/// All paths with their operations.
+pub(super) fn all() -> Value {
+    json!({
+        "/publish/{topic}": {"post": publish()},
+        "/import": {"post": import()},
+        "/replay": {"get": replay()},
+        "/export": {"get": export()},
+        "/latest-by-key": {"get": latest_by_key()},
+        "/sse": {"get": sse()},
+        "/topics": {"get": list_topics()},
+        "/topics/{topic}": {"get": get_topic(), "put": put_topic(), "delete": delete_topic()},
+        "/groups": {"get": list_groups()},
+        "/cursors": {"get": list_cursors(), "post": seek()},
+        "/lag": {"get": lag()},
+        "/explain": {"get": explain()},
+        "/dlq": {"get": dead_letters()},
+        "/dlq/redrive": {"post": redrive()},
+        "/pull": {"post": pull()},
+        "/ack": {"post": settle("ack", "Acknowledge events, and publish in the same step", "Ack")},
+        "/nack": {"post": settle("nack", "Give events back; they come again", "Nack")},
+        "/modack": {"post": settle("modack", "Hold events longer", "Modack")},
+        "/metrics": {"get": metrics()},
+        "/healthz": {"get": health("healthz", "Whether the server is well")},
+        "/livez": {"get": health("livez", "Whether the process is alive")},
+        "/readyz": {"get": health("readyz", "Whether the store takes writes")},
+        "/openapi.json": {"get": openapi()},
+    })
+}
+
+fn publish() -> Value {
+    let text = || json!({"type": "string"});
+    Operation::new("publish", "Publish one payload, or many as lines")
+        .topic_in_path()
+        .query("key", text(), "For compaction, ordering and partitioning.")
+        .query("id", text(), "The publisher's own id. Publishing it again stores nothing.")
+        .query("ts", json!({"type": "integer", "minimum": 0}), "The publisher's own time in epoch milliseconds.")
+        .query("sid", text(), "Boot or session id of the publisher.")
+        .query("tags", text(), "Free labels, with commas between.")
+        .query("envelope", json!({"type": "integer", "enum": [0, 1]}), "With NDJSON: each line is an envelope around its payload.")
+        .header("Idempotency-Key", "The same as `id`.")
+        .header("traceparent", "Becomes a header of the event, like `tracestate` and everything that begins with `x-`.")
+        .bodies(json!({
+            "application/json": {"schema": {"description": "The payload."}},
+            "application/x-ndjson": {"schema": {"type": "string", "description": "A payload on each line, or an Envelope."}},
+        }))
+        .replies("200", "Stored at the topic's durability.", json!({
+            "application/json": {"schema": {"oneOf": [reference("PublishReply"), reference("BulkReply")]}},
+        }))
+        .build()
+}
+
+fn import() -> Value {
+    Operation::new("import", "Store exported records, keeping their id and ts")
+        .required_query("topic", "Where to.")
+        .bodies(json!({"application/x-ndjson": {
+            "schema": {"type": "string", "description": "An Envelope, or a whole Record, on each line."},
+        }}))
+        .reply("What became of the lines. Running it twice changes nothing.", "BulkReply")
+        .build()
+}
+
+fn replay() -> Value {
+    let limit = json!({"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000});
+    Operation::new("replay", "Read stored events")
+        .required_query("topic", "The topic.")
+        .position(&["earliest", "ts", "afterId", "seq"])
+        .query("limit", limit, "The most events of one page.")
+        .reply("Events in the order of their positions.", "EventPage")
+        .build()
+}
+
+fn export() -> Value {
+    let count = || json!({"type": "integer", "minimum": 0});
+    let ndjson = json!({"type": "integer", "enum": [0, 1], "default": 1});
+    Operation::new("export", "Stream stored events, ascending by ts and then seq")
+        .required_query("topic", "The topic.")
+        .query("fromTs", count(), "The earliest time.")
+        .query("toTs", count(), "The latest time.")
+        .query("ndjson", ndjson, "A record on each line, or an array.")
+        .query("afterId", json!({"type": "string"}), "Only what comes after this event.")
+        .query("key", json!({"type": "string"}), "Only events with this key.")
+        .replies("200", "Every event of the range exactly once; gzip on request.", json!({
+            "application/x-ndjson": {"schema": {"type": "string", "description": "A Record on each line."}},
+            "application/json": {"schema": {"type": "array", "items": reference("Record")}},
+        }))
+        .build()
+}
+
+fn latest_by_key() -> Value {
+    let keys = json!({"type": "array", "items": {"type": "string"}});
+    Operation::new("latestByKey", "The latest event of each key")
+        .required_query("topic", "The topic.")
+        .query(
+            "key",
+            keys,
+            "The keys, one by one; all where none is named.",
+        )
+        .reply("One event for each key that has one.", "EventPage")
+        .build()
+}
+
+fn sse() -> Value {
+    Operation::new("sse", "Follow a topic as server-sent events")
+        .required_query("topic", "The topic or a pattern.")
+        .position(&["latest", "earliest", "ts", "afterId", "seq"])
+        .header("Last-Event-ID", "Goes on behind this event.")
+        .replies(
+            "200",
+            "`id:` is the event's id, `data:` its record.",
+            json!({
+                "text/event-stream": {"schema": {"type": "string"}},
+            }),
+        )
+        .build()
+}
+
+fn list_topics() -> Value {
+    Operation::new("listTopics", "All topics")
+        .reply("In the order of their names.", "TopicList")
+        .build()
+}
+
+fn get_topic() -> Value {
+    Operation::new("getTopic", "A topic as it stands")
+        .topic_in_path()
+        .reply("The topic.", "TopicInfo")
+        .build()
+}
+
+fn put_topic() -> Value {
+    Operation::new("putTopic", "Make a topic, or set how it is kept")
+        .topic_in_path()
+        .body("TopicConfig")
+        .reply("The topic.", "TopicInfo")
+        .build()
+}
+
+fn delete_topic() -> Value {
+    Operation::new("deleteTopic", "Remove a topic, its events and its groups")
+        .topic_in_path()
+        .empty_reply("It is gone.")
+        .build()
+}
+
+fn list_groups() -> Value {
+    Operation::new("listGroups", "The groups of a topic")
+        .required_query("topic", "The topic.")
+        .query("group", json!({"type": "string"}), "Only this group.")
+        .reply("In the order of their names.", "GroupList")
+        .build()
+}
+
+fn list_cursors() -> Value {
+    Operation::new("listCursors", "Where the groups of a topic are")
+        .required_query("topic", "The topic.")
+        .query("group", json!({"type": "string"}), "Only this group.")
+        .reply("One for each group.", "CursorList")
+        .build()
+}
+
+fn seek() -> Value {
+    Operation::new("seek", "Set a group's cursor, or see what that would do")
+        .body("Seek")
+        .reply(
+            "What was or would be delivered again and passed over.",
+            "SeekReply",
+        )
+        .build()
+}
+
+fn lag() -> Value {
+    Operation::new("lag", "How far behind a group is")
+        .required_query("topic", "The topic.")
+        .required_query("group", "The group.")
+        .reply("The lag.", "Lag")
+        .build()
+}
+
+fn explain() -> Value {
+    Operation::new("explain", "Why nothing is flowing to a group")
+        .required_query("topic", "The topic.")
+        .required_query("group", "The group.")
+        .reply("In a sentence and as data.", "Explanation")
+        .build()
+}
+
+fn dead_letters() -> Value {
+    let limit = json!({"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000});
+    Operation::new("deadLetters", "The dead letters of a topic")
+        .required_query("topic", "The topic that the events came from.")
+        .position(&["earliest", "ts", "afterId", "seq"])
+        .query("limit", limit, "The most events of one page.")
+        .reply(
+            "Events of `dlq.<topic>`; their payload is a DeadLetter.",
+            "EventPage",
+        )
+        .build()
+}
+
+fn redrive() -> Value {
+    Operation::new("redrive", "Send dead letters round again")
+        .body("Redrive")
+        .reply("What became of them.", "RedriveReply")
+        .build()
+}
+
+fn pull() -> Value {
+    Operation::new("pull", "Lease events without a socket")
+        .body("Pull")
+        .reply("The events with their leases.", "Pulled")
+        .build()
+}
+
+fn settle(id: &str, summary: &str, body: &str) -> Value {
+    Operation::new(id, summary)
+        .body(body)
+        .reply("What became of the ids.", "SettleReply")
+        .build()
+}
+
+fn metrics() -> Value {
+    Operation::new("metrics", "Metrics for Prometheus")
+        .replies(
+            "200",
+            "The metrics.",
+            json!({"text/plain": {"schema": {"type": "string"}}}),
+        )
+        .build()
+}
+
+fn health(id: &str, summary: &str) -> Value {
+    let content = json!({"application/json": {"schema": reference("Health")}});
+    Operation::new(id, summary)
+        .replies("200", "It is.", content.clone())
+        .replies("503", "It is not, and why.", content)
+        .build()
+}
+
+fn openapi() -> Value {
+    Operation::new("openapi", "This document")
+        .replies(
+            "200",
+            "The document.",
+            json!({"application/json": {"schema": {"type": "object"}}}),
+        )
+        .build()
+}

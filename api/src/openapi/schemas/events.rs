@@ -1,0 +1,162 @@
+//! Events, and the replies to publishing and reading them.
+
+use crate::openapi::schema::{any, count, flag, list, object, reference, text, text_map, texts};
+use serde_json::{Value, json};
+
+pub(super) fn all() -> Vec<(&'static str, Value)> {
+    vec![
+        ("Record", record()),
+        (
+            "PublishOptions",
+            object(
+                "What a publisher may say about an event.",
+                vec![],
+                options(),
+            ),
+        ),
+        ("Publish", publish()),
+        ("Envelope", envelope()),
+        ("PublishReply", publish_reply()),
+        ("BulkReply", bulk_reply()),
+        ("LineError", line_error()),
+        ("EventPage", event_page()),
+    ]
+}
+
+fn options() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "id",
+            text("The publisher's own id, 1 to 64 printable ASCII characters."),
+        ),
+        (
+            "ts",
+            count("The publisher's own time in epoch milliseconds."),
+        ),
+        (
+            "key",
+            text("For compaction, ordering and partitioning, up to 512 bytes."),
+        ),
+        ("headers", text_map("Up to 64 entries and 16 KiB.")),
+        ("tags", texts("Free labels.")),
+        (
+            "caused_by",
+            texts("Ids of the events that caused this one."),
+        ),
+        ("sid", text("Boot or session id of the publisher.")),
+    ]
+}
+
+fn record() -> Value {
+    object(
+        "A stored event.",
+        vec![
+            (
+                "id",
+                text("UUIDv7 made by the bus, or the publisher's own."),
+            ),
+            ("ts", count("Epoch milliseconds.")),
+            ("topic", text("The topic.")),
+            ("seq", count("The position in the topic, from 1.")),
+            ("payload", any("As its publisher wrote it.")),
+        ],
+        vec![
+            ("sid", text("Boot or session id of the publisher.")),
+            ("key", text("For compaction, ordering and partitioning.")),
+            ("partition", count("Only where the topic is partitioned.")),
+            ("headers", text_map("Names and values.")),
+            (
+                "caused_by",
+                texts("Ids of the events that caused this one."),
+            ),
+            ("tags", texts("Free labels.")),
+        ],
+    )
+}
+
+fn publish() -> Value {
+    object(
+        "An event to be published.",
+        vec![
+            ("topic", text("Where to.")),
+            ("payload", any("The payload.")),
+        ],
+        vec![("opts", reference("PublishOptions"))],
+    )
+}
+
+fn envelope() -> Value {
+    let payload = vec![("payload", any("The payload."))];
+    object(
+        "A payload with what its publisher says about it.",
+        payload,
+        options(),
+    )
+}
+
+fn publish_reply() -> Value {
+    object(
+        "Where an event lies.",
+        vec![
+            ("id", text("Its id.")),
+            ("seq", count("Its position.")),
+            ("ts", count("Its time in epoch milliseconds.")),
+            ("topic", text("Its topic.")),
+            (
+                "durability",
+                text("What the reply promises: `fsync`, `os`, or what the store really does."),
+            ),
+        ],
+        vec![(
+            "duplicate",
+            flag("The topic held this id already; this is the first event."),
+        )],
+    )
+}
+
+fn bulk_reply() -> Value {
+    object(
+        "What became of the lines of a body.",
+        vec![
+            ("topic", text("Where they went.")),
+            ("lines", count("Lines that had something on them.")),
+            ("published", count("Stored now.")),
+            ("duplicates", count("Stored before.")),
+            ("failed", count("Bad lines.")),
+            ("errors", list("The bad lines.", &reference("LineError"))),
+        ],
+        vec![
+            ("errors_left_out", count("More bad lines than are told.")),
+            ("stopped", reference("ErrorBody")),
+        ],
+    )
+}
+
+fn line_error() -> Value {
+    object(
+        "A line that was not stored.",
+        vec![
+            ("line", count("Its number, from 1.")),
+            ("code", reference("Code")),
+            ("error", text("What is wrong with it.")),
+        ],
+        vec![],
+    )
+}
+
+fn event_page() -> Value {
+    let next = json!({
+        "type": ["integer", "null"],
+        "description": "The position to go on from, with `from=seq`; null where there is no more.",
+    });
+    object(
+        "Some events of a topic.",
+        vec![
+            ("topic", text("The topic.")),
+            ("count", count("How many are here.")),
+            ("events", list("The records.", &reference("Record"))),
+            ("next", next),
+        ],
+        vec![],
+    )
+}

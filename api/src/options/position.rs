@@ -1,0 +1,101 @@
+//! Places in a topic: where a new group begins, where a cursor is set to, where a reader starts.
+
+use crate::scan::{Fault, Scanner};
+use crate::write::ObjectWriter;
+
+/// A place in a topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Position {
+    /// What is published from now on.
+    Latest,
+    /// The oldest event that is kept.
+    Earliest,
+    /// The first event at or after this time, in epoch milliseconds.
+    Ts(u64),
+    /// The event after the one with this id.
+    AfterId(String),
+    /// The event at this position.
+    Seq(u64),
+}
+
+/// The fields that together name a place.
+#[derive(Debug, Default)]
+pub(crate) struct PositionParts {
+    pub(crate) from: Option<String>,
+    pub(crate) ts: Option<u64>,
+    pub(crate) after_id: Option<String>,
+    pub(crate) seq: Option<u64>,
+}
+
+impl Position {
+    /// The word in `from`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Latest => "latest",
+            Self::Earliest => "earliest",
+            Self::Ts(_) => "ts",
+            Self::AfterId(_) => "afterId",
+            Self::Seq(_) => "seq",
+        }
+    }
+
+    /// Writes the place as fields of an object.
+    pub(crate) fn write(&self, object: &mut ObjectWriter<'_>) {
+        object.field("from", self.word());
+        match self {
+            Self::Latest | Self::Earliest => object,
+            Self::Ts(ts) => object.field("ts", ts),
+            Self::AfterId(id) => object.field("afterId", id),
+            Self::Seq(seq) => object.field("seq", seq),
+        };
+    }
+}
+
+impl PositionParts {
+    /// Takes the value of a field if it is one of these; otherwise `None`, and nothing was taken.
+    pub(crate) fn take(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        name: &str,
+    ) -> Option<Result<(), Fault>> {
+        Some(match name {
+            "from" => scanner.fill(&mut self.from),
+            "ts" => scanner.fill(&mut self.ts),
+            "afterId" => scanner.fill(&mut self.after_id),
+            "seq" => scanner.fill(&mut self.seq),
+            _ => return None,
+        })
+    }
+
+    /// The place that is named, `None` where none is. A time, id or position alone says enough without `from`: to
+    /// start at the latest event instead would pass over what was asked for.
+    pub(crate) fn position(self) -> Result<Option<Position>, Fault> {
+        let Some(from) = self.from else {
+            return match (self.ts, self.after_id, self.seq) {
+                (None, None, None) => Ok(None),
+                (Some(ts), None, None) => Ok(Some(Position::Ts(ts))),
+                (None, Some(id), None) => Ok(Some(Position::AfterId(id))),
+                (None, None, Some(seq)) => Ok(Some(Position::Seq(seq))),
+                _ => Err(wrong("it has to say which of ts, afterId and seq is meant")),
+            };
+        };
+        let position = match from.as_str() {
+            "latest" => Some(Position::Latest),
+            "earliest" => Some(Position::Earliest),
+            "ts" => self.ts.map(Position::Ts),
+            "afterId" => self.after_id.map(Position::AfterId),
+            "seq" => self.seq.map(Position::Seq),
+            _ => return Err(wrong("it has to be latest, earliest, ts, afterId or seq")),
+        };
+        match position {
+            Some(position) => Ok(Some(position)),
+            None => {
+                Err(Fault::wrong("it is missing, and from asks for it".to_owned()).within(&from))
+            }
+        }
+    }
+}
+
+fn wrong(why: &str) -> Fault {
+    Fault::wrong(why.to_owned()).within("from")
+}

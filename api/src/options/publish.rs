@@ -1,0 +1,83 @@
+//! What a publisher may say about an event.
+
+use crate::scan::{Fault, FromJson, Scanner};
+use crate::write::{ObjectWriter, ToJson};
+use std::borrow::Cow;
+
+/// The options of a publish. Strings are borrowed from the text unless they have escapes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PublishOptions<'a> {
+    /// The publisher's own id. Publishing it again stores nothing.
+    pub id: Option<Cow<'a, str>>,
+    /// The publisher's own time in epoch milliseconds.
+    pub ts: Option<u64>,
+    /// For compaction, ordering and partitioning.
+    pub key: Option<Cow<'a, str>>,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// Free labels.
+    pub tags: Vec<String>,
+    /// Ids of the events that caused this one.
+    pub caused_by: Vec<String>,
+    /// Boot or session id of the publisher.
+    pub sid: Option<Cow<'a, str>>,
+}
+
+impl<'a> PublishOptions<'a> {
+    /// Takes the value of a field if it is one of the options; otherwise `None`, and nothing was taken.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        scanner: &mut Scanner<'a>,
+        name: &str,
+    ) -> Option<Result<(), Fault>> {
+        Some(match name {
+            "id" => scanner.fill(&mut self.id),
+            "ts" => scanner.fill(&mut self.ts),
+            "key" => scanner.fill(&mut self.key),
+            "headers" => scanner.fill(&mut self.headers),
+            "tags" => scanner.fill(&mut self.tags),
+            "caused_by" => scanner.fill(&mut self.caused_by),
+            "sid" => scanner.fill(&mut self.sid),
+            _ => return None,
+        })
+    }
+
+    /// Writes the options as fields of an object.
+    pub(crate) fn write(&self, object: &mut ObjectWriter<'_>) {
+        object
+            .field("id", &self.id)
+            .field("ts", &self.ts)
+            .field("key", &self.key)
+            .field("headers", &self.headers)
+            .field("tags", &self.tags)
+            .field("caused_by", &self.caused_by)
+            .field("sid", &self.sid);
+    }
+}
+
+impl<'a> FromJson<'a> for PublishOptions<'a> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        let mut options = Self::default();
+        if scanner.null() {
+            return Ok(options);
+        }
+        scanner.object(|scanner, name| match options.take(scanner, name) {
+            Some(taken) => taken,
+            None => scanner.ignore(),
+        })?;
+        Ok(options)
+    }
+}
+
+impl ToJson for PublishOptions<'_> {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let mut object = ObjectWriter::new(out);
+        self.write(&mut object);
+        object.end();
+    }
+
+    fn is_absent(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,115 @@
+//! What a subscriber may ask for.
+
+use super::{Filter, Position, PositionParts};
+use crate::scan::{Fault, FromJson, Scanner};
+use crate::write::{ObjectWriter, ToJson};
+use serde::{Deserialize, Serialize};
+
+/// The options of a subscription.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SubscribeOptions {
+    /// Where a new group begins: `from` with `ts`, `afterId` or `seq`.
+    pub start: Option<Position>,
+    /// `batchSize`: the most events that are handed over at a time.
+    pub batch_size: Option<usize>,
+    /// `maxInFlight`: the most events that are delivered and not settled.
+    pub max_in_flight: Option<usize>,
+    /// `ackTimeoutMs`: how long a lease is.
+    pub ack_timeout_ms: Option<u64>,
+    /// `maxAttempts`: after how many failed deliveries an event is dead.
+    pub max_attempts: Option<u32>,
+    /// `manualAck`: the subscriber acknowledges itself. Over the gateway it always does.
+    pub manual_ack: Option<bool>,
+    /// Which events the group wants.
+    pub filter: Option<Filter>,
+    /// More topics, or patterns of them, that come in through the same subscription.
+    pub topics: Vec<String>,
+    /// In which order events come.
+    pub ordering: Option<Ordering>,
+}
+
+/// In which order a group gets events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ordering {
+    /// Whoever has room gets the next event.
+    #[default]
+    None,
+    /// At most one event per key is under way, in log order.
+    Key,
+}
+
+impl Ordering {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Key => "key",
+        }
+    }
+}
+
+impl<'a> FromJson<'a> for SubscribeOptions {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        let mut options = Self::default();
+        if scanner.null() {
+            return Ok(options);
+        }
+        let mut start = PositionParts::default();
+        scanner.object(|scanner, name| match name {
+            "batchSize" => scanner.fill(&mut options.batch_size),
+            "maxInFlight" => scanner.fill(&mut options.max_in_flight),
+            "ackTimeoutMs" => scanner.fill(&mut options.ack_timeout_ms),
+            "maxAttempts" => scanner.fill(&mut options.max_attempts),
+            "manualAck" => scanner.fill(&mut options.manual_ack),
+            "filter" => scanner.fill(&mut options.filter),
+            "topics" => scanner.fill(&mut options.topics),
+            "ordering" => scanner.fill(&mut options.ordering),
+            _ => match start.take(scanner, name) {
+                Some(taken) => taken,
+                None => scanner.ignore(),
+            },
+        })?;
+        options.start = start.position()?;
+        Ok(options)
+    }
+}
+
+impl ToJson for SubscribeOptions {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let mut object = ObjectWriter::new(out);
+        if let Some(start) = &self.start {
+            start.write(&mut object);
+        }
+        object
+            .field("batchSize", &self.batch_size)
+            .field("maxInFlight", &self.max_in_flight)
+            .field("ackTimeoutMs", &self.ack_timeout_ms)
+            .field("maxAttempts", &self.max_attempts)
+            .field("manualAck", &self.manual_ack)
+            .field("filter", &self.filter)
+            .field("topics", &self.topics)
+            .field("ordering", &self.ordering)
+            .end();
+    }
+
+    fn is_absent(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl<'a> FromJson<'a> for Ordering {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        match &*scanner.text()? {
+            "none" => Ok(Self::None),
+            "key" => Ok(Self::Key),
+            _ => Err(Fault::wrong("it has to be none or key".to_owned())),
+        }
+    }
+}
+
+impl ToJson for Ordering {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        self.as_str().write_json(out);
+    }
+}

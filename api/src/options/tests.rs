@@ -1,0 +1,133 @@
+//! Options with their names on the wire, and what is said about wrong ones.
+
+use super::*;
+use crate::http::Body;
+use std::collections::BTreeMap;
+
+fn subscribe(json: &str) -> Result<SubscribeOptions, String> {
+    SubscribeOptions::parse(json.as_bytes()).map_err(|refusal| refusal.message)
+}
+
+#[test]
+fn every_subscribe_option_has_its_name() {
+    let json = r##"{"from":"seq","seq":7,"ts":9,"afterId":"x","batchSize":1,"maxInFlight":2,"ackTimeoutMs":3,"maxAttempts":4,
+        "manualAck":true,"filter":{"key":"a.*","headers":{"h":"v"},"tags":["#t"]},"topics":["a","b.**"],"ordering":"key",
+        "later":{}}"##;
+    let expected = SubscribeOptions {
+        start: Some(Position::Seq(7)),
+        batch_size: Some(1),
+        max_in_flight: Some(2),
+        ack_timeout_ms: Some(3),
+        max_attempts: Some(4),
+        manual_ack: Some(true),
+        filter: Some(Filter {
+            key: Some("a.*".to_owned()),
+            headers: BTreeMap::from([("h".to_owned(), "v".to_owned())]),
+            tags: vec!["#t".to_owned()],
+        }),
+        topics: vec!["a".to_owned(), "b.**".to_owned()],
+        ordering: Some(Ordering::Key),
+    };
+    assert_eq!(subscribe(json), Ok(expected));
+}
+
+#[test]
+fn every_publish_option_has_its_name() {
+    let json = r##"{"id":"i","ts":5,"key":"k","headers":{"a":"1","b":"2"},"tags":["#t"],"caused_by":["c"],"sid":"s","x":1}"##;
+    let options = PublishOptions::parse(json.as_bytes()).unwrap();
+    let text = |text: &str| text.to_owned();
+    let expected = PublishOptions {
+        id: Some("i".into()),
+        ts: Some(5),
+        key: Some("k".into()),
+        headers: vec![(text("a"), text("1")), (text("b"), text("2"))],
+        tags: vec![text("#t")],
+        caused_by: vec![text("c")],
+        sid: Some("s".into()),
+    };
+    assert_eq!(options, expected);
+}
+
+#[test]
+fn places_are_named_by_from_or_by_what_only_one_place_needs() {
+    for (json, start) in [
+        ("{}", None),
+        (r#"{"from":"latest","ts":5}"#, Some(Position::Latest)),
+        (r#"{"from":"earliest"}"#, Some(Position::Earliest)),
+        (r#"{"from":"ts","ts":5}"#, Some(Position::Ts(5))),
+        (r#"{"ts":5}"#, Some(Position::Ts(5))),
+        (
+            r#"{"from":"afterId","afterId":"x"}"#,
+            Some(Position::AfterId("x".to_owned())),
+        ),
+        (
+            r#"{"afterId":"x"}"#,
+            Some(Position::AfterId("x".to_owned())),
+        ),
+        (r#"{"seq":1,"from":"seq"}"#, Some(Position::Seq(1))),
+        (r#"{"seq":1}"#, Some(Position::Seq(1))),
+    ] {
+        assert_eq!(subscribe(json).unwrap().start, start, "{json}");
+    }
+}
+
+#[test]
+fn wrong_options_are_named() {
+    for (json, says) in [
+        (
+            r#"{"from":"ts"}"#,
+            "ts: it is missing, and from asks for it",
+        ),
+        (
+            r#"{"from":"afterId"}"#,
+            "afterId: it is missing, and from asks for it",
+        ),
+        (
+            r#"{"from":"seq","ts":1}"#,
+            "seq: it is missing, and from asks for it",
+        ),
+        (
+            r#"{"from":"now"}"#,
+            "from: it has to be latest, earliest, ts, afterId or seq",
+        ),
+        (
+            r#"{"ts":1,"seq":1}"#,
+            "from: it has to say which of ts, afterId and seq is meant",
+        ),
+        (
+            r#"{"ts":"1"}"#,
+            "ts: it has to be a whole number from 0 to 18446744073709551615, not a string",
+        ),
+        (
+            r#"{"seq":1.5}"#,
+            "seq: it has to be a whole number from 0 to 18446744073709551615, not this number",
+        ),
+        (
+            r#"{"manualAck":"yes"}"#,
+            "manualAck: it has to be true or false, not a string",
+        ),
+        (
+            r#"{"topics":"a"}"#,
+            "topics: it has to be an array, not a string",
+        ),
+        (
+            r#"{"ordering":"topic"}"#,
+            "ordering: it has to be none or key",
+        ),
+        (
+            r#"{"filter":{"kee":"a"}}"#,
+            "filter.kee: a filter has key, headers and tags",
+        ),
+        (
+            r#"{"filter":{"headers":{"a":1}}}"#,
+            "filter.headers.a: it has to be a string, not this number",
+        ),
+        (
+            r#"{"filter":[]}"#,
+            "filter: it has to be an object, not an array",
+        ),
+        ("[]", "it has to be an object, not an array"),
+    ] {
+        assert_eq!(subscribe(json), Err(says.to_owned()), "{json}");
+    }
+}
