@@ -1,5 +1,13 @@
 //! Who is told when a topic's tail moves or the set of topics changes. Shared by the stores of this crate.
 
+#![cfg_attr(
+    not(any(feature = "memory", feature = "file")),
+    allow(
+        dead_code,
+        reason = "without a store of this crate only the types are used"
+    )
+)]
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;

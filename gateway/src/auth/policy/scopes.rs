@@ -1,0 +1,30 @@
+//! Scopes: what a token allows, as short words. `publish:heartbeat.*`, `subscribe:process.**` and `admin:**` name an
+//! action and topics; `topic:read` and `topic:write` name all topics.
+
+use super::{BadPolicy, Effect, Policy, Rule, RuleAction};
+use prombus::Pattern;
+
+impl Policy {
+    /// What these scopes allow together. Tokens carry scopes for others too, so what is none of ours is passed over;
+    /// scopes only ever allow, so that opens nothing.
+    pub fn from_scopes<'a>(scopes: impl IntoIterator<Item = &'a str>) -> Result<Self, BadPolicy> {
+        Self::new(scopes.into_iter().filter_map(rule).collect())
+    }
+}
+
+fn rule(scope: &str) -> Option<Rule> {
+    let (action, topics) = match scope.split_once(':')? {
+        ("topic", "read") => (RuleAction::Subscribe, "**"),
+        ("topic", "write") => (RuleAction::Publish, "**"),
+        ("publish", topics) => (RuleAction::Publish, topics),
+        ("subscribe", topics) => (RuleAction::Subscribe, topics),
+        ("admin", topics) => (RuleAction::Admin, topics),
+        _ => return None,
+    };
+    Some(Rule {
+        effect: Effect::Allow,
+        action,
+        topics: vec![Pattern::for_topics(topics).ok()?],
+        groups: None,
+    })
+}

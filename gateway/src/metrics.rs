@@ -1,0 +1,184 @@
+//! What the gateway counts, and how Prometheus reads it.
+//!
+//! Whoever counts asks once for the [`TopicSeries`] or [`GroupSeries`] and keeps it; from then on counting is a relaxed
+//! addition, without a lock or a look-up. What the bus and the store count themselves is taken over just before a
+//! scrape. The number of series is bounded: topics and groups beyond it are counted together as `__other__`.
+
+mod bounded;
+mod series;
+mod text;
+mod values;
+
+pub use series::{GroupSample, GroupSeries, StoreSample, TopicSeries};
+pub use text::CONTENT_TYPE;
+pub use values::{Counter, Gauge, HISTOGRAM_BOUNDS_MS, Histogram};
+
+use crate::limits::Limit;
+use bounded::Bounded;
+use series::{GROUP_COUNTERS, GROUP_GAUGES, GROUP_HISTOGRAMS};
+use std::sync::Arc;
+use text::Text;
+use values::Ratio;
+
+/// The most topics that are counted apart.
+pub const MAX_TOPIC_SERIES: usize = 1_000;
+/// The most groups that are counted apart.
+pub const MAX_GROUP_SERIES: usize = 1_000;
+/// The label of what is not counted apart.
+pub const OTHER: &str = "__other__";
+
+/// All that is counted.
+#[derive(Debug)]
+pub struct Metrics {
+    /// Sockets that are open.
+    pub connections: Gauge,
+    /// What was refused or slowed, in the order of [`Limit::ALL`].
+    rate_limited: [Counter; Limit::ALL.len()],
+    store_bytes: Gauge,
+    fsync: Ratio,
+    topics: Bounded<Arc<str>, TopicSeries>,
+    groups: Bounded<(Arc<str>, Arc<str>), GroupSeries>,
+}
+
+impl Metrics {
+    /// Nothing counted yet.
+    pub fn new() -> Self {
+        Self {
+            connections: Gauge::default(),
+            rate_limited: Default::default(),
+            store_bytes: Gauge::default(),
+            fsync: Ratio::default(),
+            topics: Bounded::new(MAX_TOPIC_SERIES),
+            groups: Bounded::new(MAX_GROUP_SERIES),
+        }
+    }
+
+    /// What is counted of a topic. To be asked for once and kept.
+    pub fn topic(&self, topic: &str) -> Arc<TopicSeries> {
+        self.topics.get(topic.into())
+    }
+
+    /// What is counted of a group of a topic. To be asked for once and kept.
+    pub fn group(&self, topic: &str, group: &str) -> Arc<GroupSeries> {
+        self.groups.get((topic.into(), group.into()))
+    }
+
+    /// What was refused or slowed because of a limit.
+    pub fn rate_limited(&self, limit: Limit) -> &Counter {
+        &self.rate_limited[limit as usize]
+    }
+
+    /// Forgets a topic that was removed, with its groups, and makes room for others.
+    pub fn forget_topic(&self, topic: &str) {
+        self.topics.forget(|name| &**name == topic);
+        self.groups.forget(|(name, _)| &**name == topic);
+    }
+
+    /// Forgets a group that was removed or was never meant to last, and makes room for others.
+    pub fn forget_group(&self, topic: &str, group: &str) {
+        self.groups
+            .forget(|(of, name)| &**of == topic && &**name == group);
+    }
+
+    /// Takes over what the bus knows of all its groups. Those that are not counted apart are added up; of their ages
+    /// the highest counts.
+    pub fn sample_groups<'a>(
+        &self,
+        samples: impl IntoIterator<Item = (&'a str, &'a str, GroupSample)>,
+    ) {
+        let mut together = GroupSample::default();
+        for (topic, group, sample) in samples {
+            let series = self.group(topic, group);
+            match self.groups.is_other(&series) {
+                true => together = together.with(sample),
+                false => series.take_over(sample),
+            }
+        }
+        self.groups.other().take_over(together);
+    }
+
+    /// Takes over what the store knows of itself.
+    pub fn sample_store(&self, sample: StoreSample) {
+        self.store_bytes.set(sample.bytes);
+        self.fsync.raise_to(sample.syncs, sample.sync_micros);
+    }
+
+    /// Everything in the text format of Prometheus, to be sent as [`CONTENT_TYPE`].
+    pub fn render(&self) -> String {
+        let mut text = Text::default();
+        self.render_topics(&mut text);
+        self.render_groups(&mut text);
+        text.head("ws_connections", "gauge", "Open sockets.");
+        text.sample("ws_connections", &[], self.connections.get());
+        let name = "rate_limited_total";
+        text.head(
+            name,
+            "counter",
+            "Publishes refused and deliveries slowed by a rate limit.",
+        );
+        for limit in Limit::ALL {
+            let labels = [("limit", limit.name())];
+            text.sample(name, &labels, self.rate_limited(limit).get());
+        }
+        text.head("store_bytes", "gauge", "Bytes that the store holds.");
+        text.sample("store_bytes", &[], self.store_bytes.get());
+        let name = "fsync_duration_ms";
+        text.head(
+            name,
+            "summary",
+            "How long the store took to make writes durable.",
+        );
+        text.ratio(name, &self.fsync);
+        text.finish()
+    }
+
+    fn render_topics(&self, text: &mut Text) {
+        let name = "events_published_total";
+        text.head(name, "counter", "Events stored.");
+        for (topic, series) in self.topics.all() {
+            let topic = topic.as_deref().unwrap_or(OTHER);
+            text.sample(name, &[("topic", topic)], series.published.get());
+        }
+    }
+
+    fn render_groups(&self, text: &mut Text) {
+        let all = self.groups.all();
+        let all: Vec<_> = all
+            .iter()
+            .map(|(names, series)| {
+                let (topic, group) = match names {
+                    Some((topic, group)) => (&**topic, &**group),
+                    None => (OTHER, OTHER),
+                };
+                ([("topic", topic), ("group", group)], series)
+            })
+            .collect();
+        for (name, help, counter) in GROUP_COUNTERS {
+            text.head(name, "counter", help);
+            for (labels, series) in &all {
+                text.sample(name, labels, counter(series).get());
+            }
+        }
+        for (name, help, gauge) in GROUP_GAUGES {
+            text.head(name, "gauge", help);
+            for (labels, series) in &all {
+                text.sample(name, labels, gauge(series).get());
+            }
+        }
+        for (name, help, histogram) in GROUP_HISTOGRAMS {
+            text.head(name, "histogram", help);
+            for (labels, series) in &all {
+                text.histogram(name, labels, histogram(series));
+            }
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;
