@@ -84,6 +84,9 @@ pub enum Change {
     },
 }
 
+/// About what the fields beside the payload take where there are few.
+const FIELDS_BYTES: usize = 64;
+
 /// Events and changes to commit together. See [`Batch::atomic`] for what "together" means.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
@@ -134,6 +137,7 @@ impl Batch {
     /// Adds an event to be published to `topic`.
     pub fn publish(&mut self, topic: &Arc<str>, draft: &Draft<'_>) {
         let text = &mut self.text;
+        text.reserve(draft.payload.len() + FIELDS_BYTES);
         let sid_start = text.len();
         if let Some(sid) = draft.sid {
             text.extend_from_slice(b",\"sid\":");
@@ -194,6 +198,11 @@ impl Batch {
     /// Whether there is nothing to commit.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty() && self.changes.is_empty()
+    }
+
+    /// Bytes of the JSON of all events, without what the log adds.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.text.len()
     }
 
     /// The changes, in the order they were added.

@@ -10,6 +10,10 @@ use std::sync::{Mutex, PoisonError};
 /// The most that is remembered in one go; beyond it only the count grows.
 const MAX_REMEMBERED: usize = 10_000;
 const NOTE_PREFIX: &str = "damaged-";
+/// No id, topic or position is longer in a damaged event.
+const MAX_TEXT_BYTES: usize = 256;
+/// What every event's JSON starts with.
+const ID_MARK: &[u8] = br#"{"id":""#;
 
 /// A stretch of a segment that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +50,9 @@ impl Damage {
 
     /// Describes the bad bytes of a segment: the JSON in them usually still tells which events they were.
     pub(crate) fn describe(segment: u64, from: u64, bytes: &[u8]) -> Self {
-        let starts: Vec<usize> = find_all(bytes, br#"{"id":""#);
+        let starts: Vec<usize> = (0..bytes.len())
+            .filter(|&at| starts_event(&bytes[at..]))
+            .collect();
         let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
         let events = starts.iter().zip(ends).map(|(&start, end)| {
             let event = &bytes[start..end];
@@ -55,7 +61,7 @@ impl Damage {
             DamagedEvent {
                 topic,
                 seq,
-                id: text_after(event, br#"{"id":""#, b'"'),
+                id: text_before(&event[ID_MARK.len()..], b'"'),
             }
         });
         Self {
@@ -182,15 +188,36 @@ fn find_all(bytes: &[u8], what: &[u8]) -> Vec<usize> {
         .collect()
 }
 
-/// The text between `before` and `end`, if it is short and printable.
+/// Whether an event's JSON starts here. If one byte of its mark is damaged, what follows the id has to prove it.
+fn starts_event(bytes: &[u8]) -> bool {
+    let Some((mark, rest)) = bytes.split_at_checked(ID_MARK.len()) else {
+        return false;
+    };
+    let wrong = mark.iter().zip(ID_MARK).filter(|(is, was)| is != was);
+    match wrong.count() {
+        0 => true,
+        1 => {
+            let behind = rest
+                .iter()
+                .take(MAX_TEXT_BYTES)
+                .position(|&byte| byte == b'"');
+            let behind = behind.map_or(&[][..], |end| &rest[end..]);
+            behind.starts_with(br#"","ts":"#) || behind.starts_with(br#"","sid":"#)
+        }
+        _ => false,
+    }
+}
+
+/// The text between `before` and `end`, if it is short.
 fn text_after(bytes: &[u8], before: &[u8], end: u8) -> Option<String> {
     let start = find_all(bytes, before).first()? + before.len();
-    let length = bytes[start..]
-        .iter()
-        .take(256)
-        .position(|&byte| byte == end)?;
-    let text = std::str::from_utf8(&bytes[start..start + length]).ok()?;
-    text.bytes()
-        .all(|byte| (0x20..0x7f).contains(&byte))
-        .then(|| text.to_owned())
+    text_before(&bytes[start..], end)
+}
+
+/// The printable text up to `end`, or up to where damage made that something else.
+fn text_before(bytes: &[u8], end: u8) -> Option<String> {
+    let mut shown = bytes.iter().take(MAX_TEXT_BYTES);
+    let length = shown.position(|&byte| byte == end || !(0x20..0x7f).contains(&byte))?;
+    let text = std::str::from_utf8(&bytes[..length]).ok()?;
+    Some(text.to_owned())
 }

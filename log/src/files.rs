@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 pub mod fault;
 mod os;
+mod strict;
 
 pub use os::OsFiles;
+pub(crate) use strict::StrictFiles;
 
 /// A folder of files. Names are plain file names, without separators.
 pub trait Files: Send + Sync + 'static {

@@ -59,6 +59,8 @@ pub(crate) struct Group {
     pub(crate) synced: Arc<Gate>,
     /// Someone waits at one of the gates, so the group must be processed even without bytes.
     pub(crate) awaited: bool,
+    /// Someone waits for the write alone, which should not have to wait for another group's sync.
+    pub(crate) write_awaited: bool,
 }
 
 /// An event on its way to the readers.
@@ -92,17 +94,27 @@ pub(crate) enum ViewChange {
 }
 
 impl Front {
-    /// Takes what is pending to write it.
-    pub(crate) fn take_pending(&mut self) -> Group {
-        let mut group = std::mem::take(&mut self.pending);
-        group.bytes.shrink_to_fit();
+    /// Takes what is pending to write it. The next group is gathered in `spare`.
+    pub(crate) fn take_pending(&mut self, spare: Vec<u8>) -> Group {
+        let next = Group {
+            bytes: spare,
+            ..Group::default()
+        };
+        let mut group = std::mem::replace(&mut self.pending, next);
+        // The bytes are kept for readers, and what is kept may not be mostly air.
+        if group.bytes.len() < group.bytes.capacity() / 2 {
+            group.bytes.shrink_to_fit();
+        }
         group
     }
 
-    /// Refuses all further batches.
+    /// Refuses all further batches. A failure weighs more than a log being closed; of several the first one counts.
     pub(crate) fn refuse(&mut self, refusal: CommitError) {
-        if self.refusal.is_none() || matches!(refusal, CommitError::StoreFailed(_)) {
-            self.refusal.get_or_insert(refusal);
+        match (&self.refusal, &refusal) {
+            (None, _) | (Some(CommitError::Closed), CommitError::StoreFailed(_)) => {
+                self.refusal = Some(refusal);
+            }
+            _ => {}
         }
     }
 

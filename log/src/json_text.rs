@@ -5,10 +5,28 @@ use std::borrow::Cow;
 
 /// Appends `text` as a JSON string, quotes included, with the shortest escapes.
 pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
+    out.reserve(text.len() + 2);
     out.push(b'"');
+    // Every byte is looked at whatever was found before: without an early end the compiler does many at a time, and
+    // hardly any text has something to escape.
+    let is_plain = text
+        .bytes()
+        .fold(true, |is_plain, byte| is_plain & !needs_escape(byte));
+    match is_plain {
+        true => out.extend_from_slice(text.as_bytes()),
+        false => push_escaped(out, text),
+    }
+    out.push(b'"');
+}
+
+fn needs_escape(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+fn push_escaped(out: &mut Vec<u8>, text: &str) {
     let mut copied = 0;
     for (at, byte) in text.bytes().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+        if !needs_escape(byte) {
             continue;
         }
         out.extend_from_slice(&text.as_bytes()[copied..at]);
@@ -23,7 +41,6 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
         }
     }
     out.extend_from_slice(&text.as_bytes()[copied..]);
-    out.push(b'"');
 }
 
 /// Undoes [`push_string`] on what stands between the quotes.
@@ -54,21 +71,36 @@ pub(crate) fn unescape(raw: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Appends an integer in decimal.
+/// Appends an integer in decimal, two digits at a time.
 pub(crate) fn push_integer(out: &mut Vec<u8>, value: u64) {
     let mut digits = [0; 20];
     let mut at = digits.len();
     let mut rest = value;
-    loop {
+    while rest >= 100 {
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[(rest % 100) as usize]);
+        rest /= 100;
+    }
+    if rest >= 10 {
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[rest as usize]);
+    } else {
         at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+        digits[at] = b'0' + rest as u8;
     }
     out.extend_from_slice(&digits[at..]);
 }
+
+/// The numbers from 00 to 99.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[b'0'; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
 
 /// How many decimal digits an integer has.
 pub(crate) fn digits_of(value: u64) -> usize {

@@ -69,7 +69,7 @@ impl Shared {
                 group.into_iter().map(|(segment, _)| segment).collect();
             match is_empty {
                 true => self.remove_segments(&segments)?,
-                false => self.rewrite(&segments, |_, _| Ok(true))?,
+                false => self.rewrite(&segments, |_| Ok(true))?,
             }
         }
         Ok(())

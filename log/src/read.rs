@@ -205,6 +205,22 @@ impl Shared {
         self.read_entries(places.segment, &places.file, &places.entries)
     }
 
+    /// The event that an index says to be at `offset`; `None` where it is damaged.
+    fn sealed_event(
+        &self,
+        segment: &Sealed,
+        slot: usize,
+        offset: u32,
+    ) -> io::Result<Option<StoredEvent>> {
+        Ok(match segment.event_at(slot, offset)? {
+            RunItem::Event { event, .. } => Some(event),
+            RunItem::Damage(range) => {
+                self.note_damage(segment, range);
+                None
+            }
+        })
+    }
+
     /// Writes down damage that was met while reading.
     pub(crate) fn note_damage(&self, segment: &Sealed, range: Range<u64>) {
         if let Ok(damage) = Damage::read(segment.header.number, &*segment.file, range) {

@@ -26,9 +26,11 @@ impl Recent {
         }
     }
 
-    /// Keeps a group that was just written at `offset` of `segment`.
-    pub(crate) fn push(&mut self, segment: u64, offset: u64, block: Arc<Vec<u8>>) {
-        self.bytes += block.len();
+    /// Keeps a group that was just written at `offset` of `segment`. Returns the memory of one that had to go for it,
+    /// if nobody reads that any more: taking new memory from the system for each group costs more than writing it.
+    pub(crate) fn push(&mut self, segment: u64, offset: u64, block: Arc<Vec<u8>>) -> Vec<u8> {
+        let mut spare = Vec::new();
+        self.bytes += block.capacity();
         self.groups.push_back(RecentGroup {
             segment,
             offset,
@@ -36,9 +38,12 @@ impl Recent {
         });
         while self.bytes > self.limit_bytes && self.groups.len() > 1 {
             if let Some(old) = self.groups.pop_front() {
-                self.bytes -= old.block.len();
+                self.bytes -= old.block.capacity();
+                spare = Arc::try_unwrap(old.block).unwrap_or(spare);
             }
         }
+        spare.clear();
+        spare
     }
 
     /// The block that holds `offset` of `segment`, and where in it.

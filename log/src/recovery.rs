@@ -14,8 +14,8 @@ pub(crate) use rescue::rescue_events;
 pub(crate) use survey::Survey;
 
 use crate::closed_mark::{CLOSED_NAME, ClosedMark};
-use crate::damage::{DamageList, is_about_damage};
-use crate::files::Files;
+use crate::damage::{Damage, DamageList, DamagedEvent, is_about_damage};
+use crate::files::{File, Files, StrictFiles};
 use crate::front::{Front, Group, Limits, Topics};
 use crate::options::LogOptions;
 use crate::recent::Recent;
@@ -24,7 +24,8 @@ use crate::segment::index::{Index, IndexError, IndexFor};
 use crate::segment::sealed::Sealed;
 use crate::segment::stream::StreamSegment;
 use crate::segment::{
-    HEADER_BYTES, HeaderError, Layout, SegmentHeader, data_name, index_name, number_of,
+    HEADER_BYTES, HeaderError, Layout, SegmentHeader, data_name, index_name, index_number_of,
+    number_of,
 };
 use crate::shared::Parts;
 use crate::view::View;
@@ -34,11 +35,17 @@ use rescue::rescue_stream;
 use state::State;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use survey::BORN;
 
 /// Where a tail that was cut off is kept until the next one is.
 pub(crate) const CUT_TAIL_NAME: &str = "cut-tail.bytes";
+
+/// How many lost events are told one by one.
+const MAX_LOST_NAMED: usize = 1000;
+const WRITE_AGAIN_BYTES: u64 = 1 << 20;
 
 /// Why a folder could not be opened as a log. Nothing in it was changed.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +92,7 @@ pub struct CutTail {
     /// How many bytes were cut.
     pub bytes: u64,
     /// The events that can be told from them.
-    pub events: Vec<crate::damage::DamagedEvent>,
+    pub events: Vec<DamagedEvent>,
 }
 
 /// A log while it is being opened.
@@ -105,16 +112,33 @@ struct Candidate {
     sealed: Option<Arc<Sealed>>,
 }
 
+/// Where a segment in commit order stands among the others.
+#[derive(Clone, Copy)]
+struct StreamPlace {
+    is_last: bool,
+    /// The one right before it is in commit order too.
+    follows_stream: bool,
+    /// A crash may have come before it was whole.
+    may_be_unborn: bool,
+}
+
 /// Opens a log, or makes one in an empty folder.
 pub(crate) fn open(
     files: Arc<dyn Files>,
     options: LogOptions,
 ) -> Result<(Parts, OpenReport), OpenError> {
-    let numbers = check_folder(&*files)?;
+    match check_folder(&*files) {
+        // A file that vanished under the look shows that someone has the log open; the lock will tell.
+        Err(OpenError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+        looked => drop(looked?),
+    }
     files.lock().map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => OpenError::InUse,
         _ => OpenError::Io(error),
     })?;
+    let files: Arc<dyn Files> = Arc::new(StrictFiles::new(files));
+    // Whoever had it open until now may have changed it since that look.
+    let numbers = check_folder(&*files)?;
     let mut opening = Opening {
         cache: Arc::new(SectionCache::new(options.index_cache_bytes)),
         damage: DamageList::load(&*files)?,
@@ -158,9 +182,13 @@ fn check_folder(files: &dyn Files) -> Result<Vec<u64>, OpenError> {
             }
         }
     }
-    // A single file that is cut short may be a log that was never finished; anything else has to prove itself.
-    let unborn = numbers.len() == 1 && files.open(&data_name(numbers[0]))?.bytes()? < HEADER_BYTES;
-    match sound || unborn {
+    // A single file may be a log that was never finished; anything else has to prove itself.
+    if let (false, [number]) = (sound, numbers.as_slice()) {
+        let mut bytes = [0; HEADER_BYTES as usize];
+        let read = files.open(&data_name(*number))?.read_at(&mut bytes, 0)?;
+        sound = SegmentHeader::may_be_unfinished(&bytes[..read]);
+    }
+    match sound {
         true => Ok(numbers),
         false => Err(OpenError::NotALog {
             found: data_name(numbers[0]),
@@ -169,9 +197,9 @@ fn check_folder(files: &dyn Files) -> Result<Vec<u64>, OpenError> {
 }
 
 fn is_ours(name: &str) -> bool {
+    let name = name.strip_suffix(".new").unwrap_or(name);
     number_of(name).is_some()
-        || name.ends_with(".idx")
-        || name.ends_with(".new")
+        || index_number_of(name).is_some()
         || name == CLOSED_NAME
         || name == CUT_TAIL_NAME
         || is_about_damage(name)
@@ -187,9 +215,10 @@ impl Opening {
     fn remove_leftovers(&self) -> io::Result<()> {
         let names = self.files.list()?;
         for name in &names {
-            let data = name.strip_suffix(".idx").map(|stem| format!("{stem}.seg"));
+            let data = index_number_of(name).map(data_name);
             let is_orphan = data.is_some_and(|data| !names.contains(&data));
-            if is_orphan || name.ends_with(".new") {
+            let is_unfinished = name.ends_with(".new") && is_ours(name);
+            if is_orphan || is_unfinished {
                 self.files.remove(name)?;
             }
         }
@@ -213,17 +242,26 @@ impl Opening {
             };
             sealed.insert(segment.header.number, segment);
         }
-        let mut state = State::after(sealed.values().next_back(), log_id, self.options.entropy);
-        let mut loaded = Vec::new();
+        let mut state = State::after(&sealed, log_id, self.options.entropy);
+        let mut loaded: Vec<(StreamSegment, u64)> = Vec::new();
         let count = streams.len();
         for (at, candidate) in streams.drain(..).enumerate() {
-            let is_last = at + 1 == count;
-            loaded.extend(self.load_stream(&candidate, is_last, &mut state)?);
+            let before = loaded.last().map_or(0, |(segment, _)| segment.number);
+            let follows_stream = candidate.number == before + 1;
+            let place = StreamPlace {
+                is_last: at + 1 == count,
+                follows_stream: follows_stream && before > 0,
+                // The one before is sealed or removed only once the next is whole.
+                may_be_unborn: follows_stream && (before > 0 || sealed.is_empty()),
+            };
+            loaded.extend(self.load_stream(&candidate, place, &mut state)?);
         }
         let writer = match loaded.last() {
             Some((segment, bytes)) => Writer::new(segment.number, segment.file.clone(), *bytes),
             None => {
-                let number = sealed.keys().next_back().map_or(1, |last| last + 1);
+                let last = sealed.values().next_back();
+                let number =
+                    last.map_or(1, |last| last.header.covers_to.max(last.header.number) + 1);
                 let (number, file, bytes) = create_segment(
                     &*self.files,
                     number,
@@ -235,7 +273,7 @@ impl Opening {
                 Writer::new(number, file, bytes)
             }
         };
-        self.compare_with_mark(&state);
+        self.compare_with_mark(&state, &loaded);
         let streams = loaded.into_iter().map(|(segment, _)| segment).collect();
         Ok(self.assemble(state, sealed, streams, writer))
     }
@@ -269,7 +307,8 @@ impl Opening {
     fn first_stream(&self, candidates: &[Candidate]) -> usize {
         let is_stream = |candidate: &Candidate| match candidate.header {
             Ok(header) => candidate.sealed.is_none() && header.layout == Layout::Stream,
-            Err(_) => false,
+            // Nobody knows how it lies, but what was never sealed has no index.
+            Err(_) => self.files.open(&index_name(candidate.number)).is_err(),
         };
         let Some(last) = candidates.len().checked_sub(1) else {
             return 0;
@@ -329,66 +368,82 @@ impl Opening {
     fn load_stream(
         &mut self,
         candidate: &Candidate,
-        is_last: bool,
+        place: StreamPlace,
         state: &mut State,
     ) -> io::Result<Option<(StreamSegment, u64)>> {
-        let proven = match (&self.closed, is_last) {
-            (Some(mark), true) if mark.segment == candidate.number => mark.segment_bytes,
-            (_, true) => 0,
-            (_, false) => u64::MAX,
+        let number = candidate.number;
+        let closed = self.closed.as_ref();
+        let closed_bytes = closed.filter(|mark| mark.segment == number);
+        let closed_bytes = closed_bytes.map(|mark| mark.segment_bytes);
+        let proven = match (closed_bytes, place) {
+            (_, StreamPlace { is_last: false, .. }) => u64::MAX,
+            (Some(bytes), _) => bytes,
+            (None, place) if place.may_be_unborn => 0,
+            (None, _) => BORN,
         };
-        let survey = Survey::of_file(&*self.files, candidate.number, proven)?;
-        if is_last && !survey.is_born() {
-            self.files.remove(&data_name(candidate.number))?;
+        let mut survey = Survey::of_file(&*self.files, number, proven)?;
+        if !survey.is_born {
+            self.files.remove(&data_name(number))?;
             self.files.sync_names()?;
             return Ok(None);
         }
         if survey.end < survey.file_bytes {
-            self.cut_tail = Some(survey.cut_tail(&*self.files, candidate.number)?);
+            self.cut_tail = Some(survey.cut_tail(&*self.files, number)?);
         }
-        let is_damaged = !survey.damage.is_empty() || candidate.header.is_err();
-        let survey = match is_damaged {
-            true => {
-                rescue_stream(&*self.files, &self.damage, candidate.number, &survey, state)?;
-                Survey::of_file(&*self.files, candidate.number, u64::MAX)?
-            }
-            false => survey,
-        };
-        let file = self.files.open(&data_name(candidate.number))?;
+        let lacks_checkpoint = place.is_last && survey.checkpoint_end.is_none();
+        let missing = survey.file_bytes..closed_bytes.unwrap_or(survey.file_bytes);
+        let is_cut_short = !missing.is_empty() || lacks_checkpoint;
+        if is_cut_short {
+            self.note_lost(number, missing, Vec::new());
+        }
+        if is_cut_short || !survey.damage.is_empty() || candidate.header.is_err() {
+            rescue_stream(&*self.files, &self.damage, number, &survey, state)?;
+            survey = Survey::of_file(&*self.files, number, u64::MAX)?;
+        }
+        let file = self.files.open(&data_name(number))?;
         if survey.end < survey.file_bytes {
             file.truncate(survey.end)?;
         }
-        // What a crashed process wrote may never have been synced, and from here on it counts as safe.
+        // From here on everything counts as safe. What a crashed process wrote may not be, even though this sync
+        // will succeed, if an earlier one failed; so it is written once more.
+        write_again(&*file, survey.proven..survey.end)?;
         file.sync()?;
-        let mut segment = StreamSegment::new(candidate.number, file);
-        state.replay(&mut segment, survey.end)?;
+        let mut segment = StreamSegment::new(number, file);
+        let gaps = state.replay(&mut segment, survey.end, survey.checkpoint_end.is_some())?;
+        for (topic, seqs) in gaps.into_iter().filter(|_| place.follows_stream) {
+            self.note_lost(number - 1, 0..0, lost_events(Some(&topic), seqs));
+        }
         Ok(Some((segment, survey.end)))
     }
 
     /// Notes what a properly closed log has lost since.
-    fn compare_with_mark(&self, state: &State) {
+    fn compare_with_mark(&self, state: &State, streams: &[(StreamSegment, u64)]) {
         let Some(mark) = &self.closed else {
             return;
         };
+        let bytes = 0..mark.segment_bytes;
+        if !streams.iter().any(|(one, _)| one.number == mark.segment) {
+            self.note_lost(mark.segment, bytes, Vec::new());
+        }
+        let end = mark.segment_bytes..mark.segment_bytes;
         for (number, next_seq) in &mark.next_seqs {
-            let Some(topic) = state.topics.get(number) else {
-                continue;
-            };
-            if topic.next_seq < *next_seq {
-                let lost = (topic.next_seq..*next_seq).map(|seq| crate::damage::DamagedEvent {
-                    topic: Some(topic.name.to_string()),
-                    seq: Some(seq),
-                    id: None,
-                });
-                let damage = crate::damage::Damage {
-                    segment: mark.segment,
-                    from: mark.segment_bytes,
-                    to: mark.segment_bytes,
-                    events: lost.collect(),
-                };
-                self.damage.add(&*self.files, &damage);
+            let topic = state.topics.get(number);
+            let lost = topic.map_or(1, |topic| topic.next_seq)..*next_seq;
+            if !lost.is_empty() {
+                let events = lost_events(topic.map(|topic| &*topic.name), lost);
+                self.note_lost(mark.segment, end.clone(), events);
             }
         }
+    }
+
+    fn note_lost(&self, segment: u64, bytes: Range<u64>, events: Vec<DamagedEvent>) {
+        let damage = Damage {
+            segment,
+            from: bytes.start,
+            to: bytes.end,
+            events,
+        };
+        self.damage.add(&*self.files, &damage);
     }
 
     fn assemble(
@@ -442,4 +497,29 @@ impl Opening {
             damage: std::mem::take(&mut self.damage),
         }
     }
+}
+
+/// Events of which nothing but their place is known.
+fn lost_events(topic: Option<&str>, seqs: Range<u64>) -> Vec<DamagedEvent> {
+    let lost = seqs.take(MAX_LOST_NAMED).map(|seq| DamagedEvent {
+        topic: topic.map(str::to_owned),
+        seq: Some(seq),
+        id: None,
+    });
+    lost.collect()
+}
+
+/// Writes bytes over themselves, so that the next sync cannot pass them over.
+fn write_again(file: &dyn File, range: Range<u64>) -> io::Result<()> {
+    let mut at = range.start;
+    while at < range.end {
+        let mut bytes = vec![0; (range.end - at).min(WRITE_AGAIN_BYTES) as usize];
+        let read = file.read_at(&mut bytes, at)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        file.write_at(&bytes[..read], at)?;
+        at += read as u64;
+    }
+    Ok(())
 }

@@ -28,6 +28,15 @@ pub(crate) fn unfinished(name: &str) -> String {
 
 /// The number of the segment that a data file holds.
 pub(crate) fn number_of(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(".seg")?;
+    number_before(name, ".seg")
+}
+
+/// The number of the segment that an index file is for.
+pub(crate) fn index_number_of(name: &str) -> Option<u64> {
+    number_before(name, ".idx")
+}
+
+fn number_before(name: &str, suffix: &str) -> Option<u64> {
+    let digits = name.strip_suffix(suffix)?;
     (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
 }

@@ -50,22 +50,31 @@ impl View {
         self.topics.get(self.names.get(name)?)
     }
 
-    /// Applies changes to topics. Returns the names of topics that were deleted.
+    /// Applies changes to topics. Returns the names whose topic is gone or is another one now.
     pub(crate) fn change(&mut self, changes: Vec<ViewChange>) -> Vec<Arc<str>> {
-        let mut deleted = Vec::new();
+        let mut gone = Vec::new();
         for change in changes {
             match change {
                 ViewChange::Put { record, tail } => match self.topics.get_mut(&record.number) {
                     Some(topic) => topic.options = record.options,
-                    None => self.add_topic(record, tail),
+                    None => {
+                        // One of the same name may still be there, until its deletion is certain.
+                        if self.names.contains_key(&record.name) {
+                            gone.push(record.name.clone());
+                        }
+                        self.add_topic(record, tail);
+                    }
                 },
                 ViewChange::Delete { number } => {
-                    if let Some(topic) = self.topics.remove(&number) {
+                    let Some(topic) = self.topics.remove(&number) else {
+                        continue;
+                    };
+                    for stream in &mut self.streams {
+                        stream.runs.remove(&number);
+                    }
+                    if self.names.get(&topic.name) == Some(&number) {
                         self.names.remove(&topic.name);
-                        for stream in &mut self.streams {
-                            stream.runs.remove(&number);
-                        }
-                        deleted.push(topic.name);
+                        gone.push(topic.name);
                     }
                 }
                 ViewChange::Trim { number, first_seq } => {
@@ -75,7 +84,7 @@ impl View {
                 }
             }
         }
-        deleted
+        gone
     }
 
     pub(crate) fn add_topic(&mut self, record: TopicRecord, tail: Arc<AtomicU64>) {
@@ -101,50 +110,45 @@ impl View {
         block: &Arc<Vec<u8>>,
         events: impl Iterator<Item = &'a NewEvent>,
     ) -> Vec<(Arc<str>, u64)> {
-        let mut moved: Vec<(u32, Arc<str>, u64)> = Vec::new();
+        let mut moved = Vec::new();
         let Some(stream) = self
             .streams
             .iter_mut()
             .rev()
             .find(|stream| stream.number == segment)
         else {
-            return Vec::new();
+            return moved;
         };
-        for event in events {
-            let Some(topic) = self.topics.get_mut(&event.topic) else {
+        let mut events = events.peekable();
+        while let Some(number) = events.peek().map(|event| event.topic) {
+            // Mostly many in a row are of one topic.
+            let in_a_row = std::iter::from_fn(|| events.next_if(|event| event.topic == number));
+            let Some(topic) = self.topics.get_mut(&number) else {
+                in_a_row.for_each(drop);
                 continue;
             };
-            let stored = match event.keyed {
-                true => StoredEvent::from_checked(
-                    block.clone(),
-                    event.at as usize,
-                    event.bytes as usize,
-                )
-                .ok(),
-                false => None,
-            };
-            let entry = StreamEntry {
-                seq: event.seq,
-                ts: event.ts,
-                offset: (offset + u64::from(event.at)) as u32,
-                bytes: event.bytes,
-            };
-            let key = stored.as_ref().and_then(|stored| stored.key());
-            stream
-                .runs
-                .entry(event.topic)
-                .or_default()
-                .push(entry, key.as_deref());
-            topic.tail.store(event.seq, Ordering::Release);
-            match moved.last_mut() {
-                Some((number, _, tail)) if *number == event.topic => *tail = event.seq,
-                _ => moved.push((event.topic, topic.name.clone(), event.seq)),
+            let run = stream.runs.entry(number).or_default();
+            let mut tail_seq = 0;
+            for event in in_a_row {
+                let (at, bytes) = (event.at as usize, event.bytes as usize);
+                let stored = match event.keyed {
+                    true => StoredEvent::from_checked(block.clone(), at, bytes).ok(),
+                    false => None,
+                };
+                let entry = StreamEntry {
+                    seq: event.seq,
+                    ts: event.ts,
+                    offset: (offset + u64::from(event.at)) as u32,
+                    bytes: event.bytes,
+                };
+                let key = stored.as_ref().and_then(|stored| stored.key());
+                run.push(entry, key.as_deref());
+                tail_seq = event.seq;
             }
+            topic.tail.store(tail_seq, Ordering::Release);
+            moved.push((topic.name.clone(), tail_seq));
         }
         moved
-            .into_iter()
-            .map(|(_, name, tail)| (name, tail))
-            .collect()
     }
 
     /// Adds a sealed segment's runs to their topics. Runs of topics that are gone are left out.

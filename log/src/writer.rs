@@ -6,7 +6,7 @@
 
 use crate::error::StoreFailed;
 use crate::files::File;
-use crate::front::{Group, NewEvent};
+use crate::front::{Group, NewEvent, ViewChange};
 use crate::gate::Gate;
 use crate::record::{LAST_OF_BATCH, StateRecord};
 use crate::segment::stream::StreamSegment;
@@ -30,15 +30,25 @@ pub(crate) struct Writer {
     /// What the last [`StateRecord::Synced`] in the segment says.
     pub(crate) marked_bytes: u64,
     unsynced: Vec<Unsynced>,
+    /// Memory for the group after the one that is being gathered.
+    spare: Vec<u8>,
 }
 
 /// A group that is written and waits for the sync.
 struct Unsynced {
+    gate: Arc<Gate>,
+    /// Topics to delete and to trim.
+    changes: Vec<ViewChange>,
+    /// What readers see only after the sync.
+    hidden: Option<Hidden>,
+}
+
+/// Events that are written and not shown yet.
+struct Hidden {
     segment: u64,
     offset: u64,
     block: Arc<Vec<u8>>,
     events: Vec<NewEvent>,
-    gate: Arc<Gate>,
 }
 
 /// Whether a writer may go on to the next segment, which takes several syncs.
@@ -58,6 +68,7 @@ impl Writer {
             synced_bytes: bytes,
             marked_bytes: 0,
             unsynced: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -93,10 +104,12 @@ impl Shared {
             let unsynced = std::mem::take(&mut writer.unsynced);
             if writer.bytes == writer.synced_bytes {
                 drop(writer);
+                self.write_what_came();
                 return self.complete(unsynced);
             }
             (writer.file.clone(), unsynced, writer.bytes)
         };
+        self.write_what_came();
         match self.timed_sync(&*file) {
             Ok(()) => {
                 let mut writer = self.writer();
@@ -104,6 +117,7 @@ impl Shared {
                     writer.synced_bytes = writer.synced_bytes.max(bytes);
                 }
                 drop(writer);
+                self.write_what_came();
                 self.complete(unsynced);
             }
             Err(error) => {
@@ -113,6 +127,14 @@ impl Shared {
                     group.gate.open(Err(failure.clone()));
                 }
             }
+        }
+    }
+
+    /// Writes for those who wait for no sync and came while the sync thread held the writer: they left it to whoever
+    /// had it, and it may have looked for them too early.
+    fn write_what_came(&self) {
+        if self.options.threads && self.front().pending.write_awaited {
+            self.write_if_idle();
         }
     }
 
@@ -148,7 +170,7 @@ impl Shared {
                 self.want_sync(&mut front);
                 return true;
             }
-            let group = front.take_pending();
+            let group = front.take_pending(std::mem::take(&mut writer.spare));
             let checkpoint = full.then(|| {
                 front.segment += 1;
                 front.checkpoint(self.log_id)
@@ -181,23 +203,32 @@ impl Shared {
             return Err(error);
         }
         writer.bytes += block.len() as u64;
-        let topics_changed = !group.changes.is_empty();
+        // Readers lose nothing before it is certain: upkeep frees what they cannot see any more.
+        let (now, after_sync): (Vec<_>, Vec<_>) = group
+            .changes
+            .into_iter()
+            .partition(|change| matches!(change, ViewChange::Put { .. }));
+        let topics_changed = !now.is_empty();
         let (moved, deleted) = {
             let mut view = self.view_mut();
-            let deleted = view.change(group.changes);
-            view.recent.push(segment, offset, block.clone());
+            let deleted = view.change(now);
+            writer.spare = view.recent.push(segment, offset, block.clone());
             let visible = group.events.iter().filter(|event| !event.after_sync);
             (view.show(segment, offset, &block, visible), deleted)
         };
         group.written.open(Ok(()));
         self.tell(&moved, &deleted, topics_changed);
         group.events.retain(|event| event.after_sync);
-        writer.unsynced.push(Unsynced {
+        let hidden = (!group.events.is_empty()).then_some(Hidden {
             segment,
             offset,
             block,
             events: group.events,
+        });
+        writer.unsynced.push(Unsynced {
             gate: group.synced,
+            changes: after_sync,
+            hidden,
         });
         Ok(())
     }
@@ -205,12 +236,16 @@ impl Shared {
     /// Shows synced events to the readers and opens the gates.
     fn complete(&self, synced: Vec<Unsynced>) {
         for group in synced {
-            if !group.events.is_empty() {
+            if !group.changes.is_empty() {
+                let deleted = self.view_mut().change(group.changes);
+                self.tell(&[], &deleted, true);
+            }
+            if let Some(hidden) = group.hidden {
                 let moved = self.view_mut().show(
-                    group.segment,
-                    group.offset,
-                    &group.block,
-                    group.events.iter(),
+                    hidden.segment,
+                    hidden.offset,
+                    &hidden.block,
+                    hidden.events.iter(),
                 );
                 self.tell(&moved, &[], false);
             }

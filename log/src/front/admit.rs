@@ -13,6 +13,9 @@ use crate::topic::Durability;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// About what the log adds to the JSON of an event: the record's head, id, ts, topic and seq.
+const ADDED_BYTES: usize = 192;
+
 /// A batch that was taken in.
 pub(crate) struct Admitted {
     pub(crate) receipt: Receipt,
@@ -48,6 +51,11 @@ impl Front {
         let continues = to_store.is_some_and(|events| events > 0);
         self.apply_changes(batch, continues, &mut receipt);
 
+        // In one step, so that a large batch is not copied over and over while its group grows.
+        let events = batch.events().len();
+        let bytes = batch.text_bytes() + events * ADDED_BYTES;
+        self.pending.events.reserve(events);
+        self.pending.bytes.reserve(bytes);
         let mut wants_sync = !batch.changes().is_empty();
         let mut last: Option<(&Arc<str>, usize)> = None;
         for (at, event) in batch.events().enumerate() {
@@ -66,6 +74,7 @@ impl Front {
             receipt.events.push(outcome);
         }
         self.pending.awaited = true;
+        self.pending.write_awaited |= !wants_sync;
         self.sync_wanted |= wants_sync;
         let gate = match wants_sync {
             true => self.pending.synced.clone(),

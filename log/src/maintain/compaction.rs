@@ -24,8 +24,8 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner);
         for (topic, number, sealed_events) in self.topics_to_compact() {
             for segment in self.segments_to_compact(&topic, number)? {
-                self.rewrite(&[segment], |name, event| {
-                    Ok(*name != *topic || self.is_wanted(name, number, event)?)
+                self.rewrite(&[segment], |event| {
+                    Ok(event.topic_number() != number || self.is_wanted(number, event)?)
                 })?;
             }
             let mut view = self.view_mut();
@@ -39,9 +39,9 @@ impl Shared {
 
     fn topics_to_compact(&self) -> Vec<(Arc<str>, u32, u64)> {
         let view = self.view();
-        let compacted = view
-            .topics
-            .values()
+        let named = view.names.values();
+        let compacted = named
+            .filter_map(|number| view.topics.get(number))
             .filter(|topic| topic.options.compaction);
         let mut due = Vec::new();
         for topic in compacted {
@@ -81,11 +81,11 @@ impl Shared {
     }
 
     /// Whether an event has to stay: it has no key, or it is the latest of its key and no old tombstone.
-    fn is_wanted(&self, topic: &str, number: u32, event: &StoredEvent) -> Result<bool, ReadError> {
+    fn is_wanted(&self, number: u32, event: &StoredEvent) -> Result<bool, ReadError> {
         let Some(key) = event.key() else {
             return Ok(true);
         };
-        let latest = self.latest(topic, &key)?;
+        let latest = self.sealed_latest(number, &key)?;
         if latest.is_some_and(|latest| latest.seq() > event.seq()) {
             return Ok(false);
         }

@@ -93,7 +93,7 @@ impl Shared {
     pub(super) fn rewrite(
         &self,
         segments: &[Arc<Sealed>],
-        keep: impl Fn(&str, &StoredEvent) -> Result<bool, ReadError>,
+        keep: impl Fn(&StoredEvent) -> Result<bool, ReadError>,
     ) -> io::Result<()> {
         let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
             return Ok(());
@@ -110,7 +110,7 @@ impl Shared {
         };
         let mut writer = GroupedWriter::create(&*self.files, header)?;
         for (topic, runs) in runs_by_topic(segments) {
-            let Some((name, first_seq)) = self.wanted_from(topic) else {
+            let Some(first_seq) = self.wanted_from(topic) else {
                 continue;
             };
             for (segment, slot) in runs {
@@ -119,7 +119,7 @@ impl Shared {
                 while let Some(item) = reader.next()? {
                     match item {
                         RunItem::Event { event, .. } if event.seq() >= first_seq => {
-                            if keep(&name, &event).map_err(io::Error::other)? {
+                            if keep(&event).map_err(io::Error::other)? {
                                 writer.add(&event)?;
                             }
                         }
@@ -153,11 +153,10 @@ impl Shared {
         self.files.sync_names()
     }
 
-    /// A topic's name and the first position it keeps; `None` if it is gone.
-    fn wanted_from(&self, topic: u32) -> Option<(Arc<str>, u64)> {
+    /// The first position that a topic keeps; `None` if it is gone.
+    fn wanted_from(&self, topic: u32) -> Option<u64> {
         let view = self.view();
-        let topic = view.topics.get(&topic)?;
-        Some((topic.name.clone(), topic.first_seq))
+        Some(view.topics.get(&topic)?.first_seq)
     }
 
     /// Keeps a damaged segment as it is before a rewrite leaves the bad bytes behind.

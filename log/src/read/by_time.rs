@@ -238,7 +238,7 @@ impl Shared {
                 let Some(point) = points.next() else {
                     break None;
                 };
-                let event = run.segment.event_at(run.slot, point.offset)?;
+                let event = self.sealed_event(&run.segment, run.slot, point.offset)?;
                 if event.is_some() {
                     break event;
                 }

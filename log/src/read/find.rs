@@ -11,7 +11,7 @@ use crate::record::StoredEvent;
 use crate::segment::index::{KEY_SPACE, OWN_ID_SPACE};
 use crate::segment::sealed::RunItem;
 use crate::shared::Shared;
-use crate::view::{SealedRun, View};
+use crate::view::{SealedRun, TopicView, View};
 use std::sync::Arc;
 
 const ONE_EVENT: ReadLimit = ReadLimit {
@@ -120,6 +120,24 @@ impl Shared {
         Ok(self.sealed_name(&place, &name)?.filter(kept))
     }
 
+    /// The latest event of a key among a topic's sealed ones, which no crash can undo any more.
+    pub(crate) fn sealed_latest(
+        &self,
+        number: u32,
+        key: &str,
+    ) -> Result<Option<StoredEvent>, ReadError> {
+        let place = self.view().topics.get(&number).map(TopicPlace::of);
+        let name = NameRef {
+            space: KEY_SPACE,
+            topic: number,
+            name: key.as_bytes(),
+        };
+        match place {
+            Some(place) => self.sealed_name(&place, &name),
+            None => Ok(None),
+        }
+    }
+
     /// Which of a batch's own ids readers can see already, or were made for events on their way. Empty if no event
     /// has an own id.
     pub(crate) fn look_up_own_ids(&self, batch: &Batch) -> Result<Vec<Option<Held>>, ReadError> {
@@ -223,7 +241,7 @@ impl Shared {
             };
             let slot = segment.slot_of(place.number);
             if let (Some(entry), Some(slot)) = (found, slot)
-                && let Some(event) = segment.event_at(slot, entry.offset)?
+                && let Some(event) = self.sealed_event(&segment, slot, entry.offset)?
             {
                 return Ok(Some(event));
             }
@@ -238,11 +256,17 @@ impl Shared {
 
 fn place_of(view: &View, name: &str) -> Result<TopicPlace, ReadError> {
     let topic = view.topic(name).ok_or_else(|| unknown(name))?;
-    Ok(TopicPlace {
-        number: topic.number,
-        tag: topic.tag,
-        first_seq: topic.first_seq,
-        tail_seq: topic.tail_seq(),
-        runs: topic.runs.clone(),
-    })
+    Ok(TopicPlace::of(topic))
+}
+
+impl TopicPlace {
+    fn of(topic: &TopicView) -> Self {
+        Self {
+            number: topic.number,
+            tag: topic.tag,
+            first_seq: topic.first_seq,
+            tail_seq: topic.tail_seq(),
+            runs: topic.runs.clone(),
+        }
+    }
 }

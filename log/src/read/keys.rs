@@ -79,19 +79,22 @@ impl KeyMerge {
         Ok(Some(holders))
     }
 
-    /// How many keys of each sealed segment have a newer event elsewhere, by the segment's number.
+    /// How many keys of each sealed segment have a newer event in another one, by the segment's number. What is not
+    /// sealed does not count: a crash may still undo it.
     pub(crate) fn count_superseded(
         mut self,
     ) -> Result<HashMap<u64, u64>, (Arc<Sealed>, IndexError)> {
         let mut counts = HashMap::new();
         while let Some(holders) = self.next()? {
-            let newest = holders.iter().map(|(_, latest)| latest.seq).max();
-            for (at, latest) in holders {
-                if let (KeyRun::Sealed(run), true) =
-                    (&self.sources[at].run, Some(latest.seq) < newest)
-                {
-                    *counts.entry(run.segment.header.number).or_default() += 1;
-                }
+            let sealed = holders.iter().filter_map(|(at, latest)| {
+                let KeyRun::Sealed(run) = &self.sources[*at].run else {
+                    return None;
+                };
+                Some((run.segment.header.number, latest.seq))
+            });
+            let newest = sealed.clone().map(|(_, seq)| seq).max();
+            for (segment, _) in sealed.filter(|(_, seq)| Some(*seq) < newest) {
+                *counts.entry(segment).or_default() += 1;
             }
         }
         Ok(counts)
@@ -134,7 +137,7 @@ impl Shared {
 
     fn key_event(&self, run: &KeyRun, latest: Latest) -> Result<Option<StoredEvent>, ReadError> {
         match run {
-            KeyRun::Sealed(run) => Ok(run.segment.event_at(run.slot, latest.offset)?),
+            KeyRun::Sealed(run) => Ok(self.sealed_event(&run.segment, run.slot, latest.offset)?),
             KeyRun::Stream { segment, file } => {
                 let entry = StreamEntry {
                     seq: latest.seq,

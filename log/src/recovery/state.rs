@@ -12,6 +12,7 @@ use crate::segment::{Found, Scanner};
 use crate::topic::TopicOptions;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Topics, keyed records and own ids as of some place in the log.
@@ -25,8 +26,12 @@ pub(super) struct State {
 
 impl State {
     /// The state behind the last sealed segment, which keeps a copy of the checkpoint that follows it. Where that is
-    /// lost, the topics at least are told by the segment's directory.
-    pub(super) fn after(sealed: Option<&Arc<Sealed>>, log_id: Option<u64>, entropy: u64) -> Self {
+    /// lost, the topics at least are told by the segments' directories.
+    pub(super) fn after(
+        sealed: &BTreeMap<u64, Arc<Sealed>>,
+        log_id: Option<u64>,
+        entropy: u64,
+    ) -> Self {
         let mut state = Self {
             topics: BTreeMap::new(),
             keyed: BTreeMap::new(),
@@ -34,10 +39,10 @@ impl State {
             next_topic_number: 1,
             log_id: log_id.unwrap_or(entropy),
         };
-        let Some(sealed) = sealed else {
+        let Some(last) = sealed.values().next_back() else {
             return state;
         };
-        let copy = sealed.index.load(Section::Checkpoint).unwrap_or_default();
+        let copy = last.index.load(Section::Checkpoint).unwrap_or_default();
         let mut at = 0;
         while let Ok(frame) = read_frame(&copy, at) {
             if let Some(record) = StateRecord::read(&copy, at, &frame) {
@@ -45,8 +50,8 @@ impl State {
             }
             at += frame.bytes;
         }
-        for run in &sealed.runs {
-            if copy.is_empty() {
+        if copy.is_empty() {
+            for run in sealed.values().flat_map(|segment| &segment.runs) {
                 state.find_topic(run.topic, &run.name, run.last_seq, run.max_ts);
             }
         }
@@ -64,8 +69,21 @@ impl State {
         checkpoint.encode()
     }
 
-    /// Applies all records of a sound segment up to `end`, and fills in where its events lie.
-    pub(super) fn replay(&mut self, segment: &mut StreamSegment, end: u64) -> io::Result<()> {
+    /// Applies all records of a sound segment up to `end`, and fills in where its events lie. Where it starts with a
+    /// checkpoint, returns which positions of topics that one knows and the records before it did not have.
+    pub(super) fn replay(
+        &mut self,
+        segment: &mut StreamSegment,
+        end: u64,
+        starts_with_checkpoint: bool,
+    ) -> io::Result<Vec<(Arc<str>, Range<u64>)>> {
+        let mut gaps = Vec::new();
+        let mut before = None;
+        if starts_with_checkpoint {
+            // It names everything; what it does not name any more is gone.
+            before = Some(std::mem::take(&mut self.topics));
+            self.keyed.clear();
+        }
         let mut scanner = Scanner::whole(segment.file.clone(), end);
         while let Some(found) = scanner.next()? {
             let Found::Record {
@@ -84,8 +102,26 @@ impl State {
             } else if let Some(record) = StateRecord::read(&block, in_block, &frame) {
                 self.apply(record, Some(segment));
             }
+            if frame.kind == Kind::CheckpointEnd
+                && let Some(before) = before.take()
+            {
+                gaps = self.gaps_since(&before);
+            }
         }
-        Ok(())
+        Ok(gaps)
+    }
+
+    /// The positions that topics keep and had not reached.
+    fn gaps_since(&self, before: &BTreeMap<u32, TopicRecord>) -> Vec<(Arc<str>, Range<u64>)> {
+        let mut gaps = Vec::new();
+        for topic in self.topics.values() {
+            let known = before.get(&topic.number).map_or(1, |known| known.next_seq);
+            let missing = known.max(topic.first_seq)..topic.next_seq;
+            if !missing.is_empty() {
+                gaps.push((topic.name.clone(), missing));
+            }
+        }
+        gaps
     }
 
     fn apply_event(&mut self, segment: &mut StreamSegment, offset: u32, event: &StoredEvent) {

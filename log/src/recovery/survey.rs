@@ -8,11 +8,18 @@ use crate::segment::{Found, HEADER_BYTES, Scanner, data_name};
 use std::io;
 use std::ops::Range;
 
+/// Given as what is proven of a segment, it says that the segment once was whole up to its checkpoint.
+pub(crate) const BORN: u64 = HEADER_BYTES + 1;
+
 /// What a look at a segment found.
 #[derive(Debug)]
 pub(crate) struct Survey {
     /// Behind the last whole batch that counts.
     pub(crate) end: u64,
+    /// So many bytes are known to have been synced.
+    pub(crate) proven: u64,
+    /// The segment got as far as its checkpoint, so that something in it may have been acknowledged.
+    pub(crate) is_born: bool,
     pub(crate) file_bytes: u64,
     /// Bad stretches before the end: lost by the disk, since a later record proves that they were synced.
     pub(crate) damage: Vec<Range<u64>>,
@@ -63,6 +70,10 @@ impl Survey {
                 proven = proven.max(bytes);
             }
         }
+        if proven >= BORN {
+            let first_bad = bad.first().map_or(0, |(range, _)| range.start + 1);
+            proven = proven.max(checkpoint_end.unwrap_or(first_bad));
+        }
         let torn = bad.iter().find(|(range, _)| range.start >= proven);
         let end = torn.map_or(batch_end, |(_, before)| *before);
         // What was synced ended with a whole batch, even where its last record is damaged now or, in a segment that
@@ -73,18 +84,16 @@ impl Survey {
             .map(|(range, _)| range)
             .filter(|range| range.start < end || range.start < proven)
             .collect();
+        let checkpoint_end = checkpoint_end.filter(|&at| at <= end);
         Ok(Self {
             end,
+            proven,
+            is_born: checkpoint_end.is_some() || proven >= BORN,
             file_bytes,
             damage,
-            checkpoint_end: checkpoint_end.filter(|&at| at <= end),
+            checkpoint_end,
             records,
         })
-    }
-
-    /// Whether the segment got as far as its checkpoint, so that something in it may have been acknowledged.
-    pub(crate) fn is_born(&self) -> bool {
-        self.checkpoint_end.is_some() || !self.damage.is_empty()
     }
 
     /// Whether there is anything of a log in the file.

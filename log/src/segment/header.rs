@@ -62,6 +62,12 @@ impl SegmentHeader {
         out
     }
 
+    /// Whether a crash may have left this of a file that was to start with a header.
+    pub(crate) fn may_be_unfinished(bytes: &[u8]) -> bool {
+        let shown = bytes.len().min(MAGIC.len());
+        bytes[..shown] == MAGIC[..shown] || bytes.iter().all(|&byte| byte == 0)
+    }
+
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
         let bytes = bytes
             .get(..HEADER_BYTES as usize)

@@ -87,8 +87,8 @@ impl Sealed {
         })
     }
 
-    /// The one event at `offset`.
-    pub(crate) fn event_at(&self, slot: usize, offset: u32) -> io::Result<Option<StoredEvent>> {
+    /// The one event at `offset`, or what is damaged there.
+    pub(crate) fn event_at(&self, slot: usize, offset: u32) -> io::Result<RunItem> {
         let mut reader = RunReader {
             scanner: Scanner::over(
                 self.file.clone(),
@@ -98,8 +98,9 @@ impl Sealed {
             topic: self.runs[slot].topic,
         };
         Ok(match reader.next()? {
-            Some(RunItem::Event { offset: at, event }) if at == offset => Some(event),
-            _ => None,
+            Some(item @ RunItem::Event { offset: at, .. }) if at == offset => item,
+            Some(RunItem::Damage(range)) => RunItem::Damage(range),
+            _ => RunItem::Damage(u64::from(offset)..u64::from(offset)),
         })
     }
 

@@ -1,0 +1,60 @@
+//! The table of the inner rooms: the log beside plain loops, the bus on both stores, reading, and whether costs stay
+//! flat as things grow.
+
+mod append;
+mod behind;
+mod deliver;
+mod flat;
+mod group_commit;
+mod groups;
+mod open;
+mod publish;
+mod read;
+mod stored;
+mod topics;
+
+use crate::table::Row;
+
+/// In the order of the table. `stored` adds to the large log, so it follows the others that use it.
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        name: "append",
+        run: append::run,
+    },
+    Row {
+        name: "group-commit",
+        run: group_commit::run,
+    },
+    Row {
+        name: "publish",
+        run: publish::run,
+    },
+    Row {
+        name: "deliver",
+        run: deliver::run,
+    },
+    Row {
+        name: "read",
+        run: read::run,
+    },
+    Row {
+        name: "topics",
+        run: topics::run,
+    },
+    Row {
+        name: "groups",
+        run: groups::run,
+    },
+    Row {
+        name: "open",
+        run: open::run,
+    },
+    Row {
+        name: "behind",
+        run: behind::run,
+    },
+    Row {
+        name: "stored",
+        run: stored::run,
+    },
+];

@@ -1,0 +1,77 @@
+//! How much is measured: enough to mean something, or just enough to see that every row works.
+
+/// The sizes of all measurements.
+#[derive(Debug, Clone)]
+pub(crate) struct Scale {
+    /// How often each thing is measured.
+    pub(crate) repeats: usize,
+    /// Free disk space that the run needs.
+    pub(crate) disk_bytes: u64,
+    /// A segment of every log that is made is sealed at this size.
+    pub(crate) segment_bytes: u64,
+    /// Events of one sample of publishing, appending or delivering.
+    pub(crate) events: u64,
+    /// Events of one sample where each group of them waits for the disk.
+    pub(crate) synced_events: u64,
+    /// Events of the logs that are read.
+    pub(crate) read_events: u64,
+    /// Topics that lie interleaved in one log.
+    pub(crate) interleaved_topics: usize,
+    /// Numbers of stored events at which costs are compared; the last is the size of the large log.
+    pub(crate) stored: Vec<u64>,
+    /// Events published at each of them: whole segments' worth, so that each sample pays for sealing.
+    pub(crate) stored_publish_events: u64,
+    /// How often some events of the stored ones are delivered.
+    pub(crate) stored_rounds: u64,
+    /// Numbers of topics at which costs are compared.
+    pub(crate) topics: Vec<usize>,
+    /// Numbers of groups at which costs are compared.
+    pub(crate) groups: Vec<usize>,
+    /// Events that a group takes when its memory is measured.
+    pub(crate) behind_events: u64,
+}
+
+impl Scale {
+    /// The real thing: some minutes, and data that does not fit into any cache but the page cache.
+    pub(crate) fn full() -> Self {
+        Self {
+            repeats: 5,
+            disk_bytes: 10 << 30,
+            segment_bytes: 64 << 20,
+            events: 1_000_000,
+            synced_events: 400_000,
+            read_events: 2_000_000,
+            interleaved_topics: 100,
+            stored: vec![1_000, 100_000, 1_000_000, 10_000_000],
+            stored_publish_events: 330_000,
+            stored_rounds: 100,
+            topics: vec![1, 10, 100, 1_000],
+            groups: vec![1, 10, 100, 1_000],
+            behind_events: 200_000,
+        }
+    }
+
+    /// Some seconds, also without optimisation.
+    pub(crate) fn quick() -> Self {
+        Self {
+            repeats: 2,
+            disk_bytes: 64 << 20,
+            segment_bytes: 1 << 20,
+            events: 4_000,
+            synced_events: 1_600,
+            read_events: 8_000,
+            interleaved_topics: 4,
+            stored: vec![1_000, 10_000],
+            stored_publish_events: 3_000,
+            stored_rounds: 3,
+            topics: vec![1, 4],
+            groups: vec![1, 4],
+            behind_events: 2_000,
+        }
+    }
+
+    /// The size of the large log.
+    pub(crate) fn large_log_events(&self) -> u64 {
+        self.stored.last().copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,177 @@
+//! What opening makes of what a crash or an operator left.
+
+use crate::desk::{Desk, START_MS, options};
+use crate::plan::{Plan, PlannedEvent, answer_of};
+use crate::seeds;
+use prombus_log::fault::FaultFiles;
+use prombus_log::{
+    Change, CommitError, EventOutcome, Expect, Files, Log, ManualClock, TopicOptions,
+};
+use std::sync::Arc;
+
+fn put(key: &str, value: String) -> Plan {
+    Plan {
+        changes: vec![Change::Put {
+            key: key.into(),
+            value: value.into_bytes().into(),
+            expect: Expect::Any,
+        }],
+        ..Plan::default()
+    }
+}
+
+fn padded(topic: &str, count: usize) -> Plan {
+    let payload = |at: usize| format!(r#""{at} {}""#, "x".repeat(150));
+    Plan::events((0..count).map(|at| PlannedEvent::new(topic, payload(at))))
+}
+
+#[test]
+fn a_new_log_survives_a_crash_at_any_moment_of_its_making() {
+    seeds::run(300, |seed| {
+        let clock = Arc::new(ManualClock::at(START_MS));
+        for stop_after in 0..8 {
+            let disk = Arc::new(FaultFiles::new());
+            disk.stop_after(stop_after);
+            let is_open = Log::open(disk.clone(), options(&clock, 1000)).is_ok();
+            assert!(stop_after < 7 || is_open, "a log is made in few steps");
+            let left = Arc::new(disk.crash(seed));
+            Log::open(left, options(&clock, 1000)).expect("it opens");
+        }
+    });
+}
+
+#[test]
+fn what_was_deleted_stays_so_when_the_segment_that_says_it_is_gone() {
+    let mut desk = Desk::with_topic(2000, "t", TopicOptions::default());
+    desk.commit(&Plan::topic("old", TopicOptions::default()))
+        .expect("a topic");
+    desk.commit(&put("old", "1".into())).expect("a record");
+    desk.commit(&padded("t", 20)).expect("a sealed segment");
+    desk.log.maintain().expect("upkeep");
+    let delete = Plan {
+        changes: vec![
+            Change::Delete {
+                key: "old".into(),
+                expect: Expect::Any,
+            },
+            Change::DeleteTopic {
+                topic: "old".into(),
+            },
+        ],
+        ..Plan::default()
+    };
+    desk.commit(&delete).expect("a deletion");
+    for round in 0..4 {
+        let value = format!("{round}{}", "v".repeat(1000));
+        desk.commit(&put("new", value)).expect("a record");
+    }
+    desk.log.maintain().expect("upkeep");
+    for crashed in [false, true] {
+        match crashed {
+            false => desk.reopen(),
+            true => desk.open_on(desk.disk.crash(1)),
+        };
+        assert_eq!(desk.log.get("old"), None, "crashed: {crashed}");
+        assert!(desk.log.topic("old").is_none(), "crashed: {crashed}");
+        assert!(desk.log.get("new").is_some());
+    }
+}
+
+#[test]
+fn a_log_without_its_last_segment_goes_on_behind_all_that_were_merged() {
+    let mut desk = Desk::with_topic(2000, "t", TopicOptions::default());
+    desk.commit(&Plan::topic("short", TopicOptions::default()))
+        .expect("a topic");
+    for _ in 0..6 {
+        desk.commit(&padded("short", 9)).expect("a full segment");
+        desk.commit(&padded("t", 1)).expect("one that stays");
+    }
+    let trim = Change::Trim {
+        topic: "short".into(),
+        first_seq: 1000,
+    };
+    desk.commit(&Plan {
+        changes: vec![trim],
+        ..Plan::default()
+    })
+    .expect("a trim");
+    for _ in 0..2 {
+        desk.log.maintain().expect("upkeep");
+        desk.log.commit_now();
+    }
+    desk.log.close().expect("it closes");
+    let disk = desk.disk.process_crash();
+    let names = disk.list().expect("names");
+    let last = names.iter().filter(|name| name.ends_with(".seg")).max();
+    disk.remove(last.expect("a segment")).expect("a removal");
+    let report = desk.open_on(disk);
+    assert!(!report.damage.is_empty(), "a segment is missing");
+    let before = desk.seqs("t");
+    assert!(!before.is_empty());
+    desk.store(&padded("t", 1));
+    let after = desk.seqs("t");
+    assert_eq!(after.len(), before.len() + 1);
+    desk.open_on(desk.disk.process_crash());
+    assert_eq!(desk.seqs("t"), after);
+}
+
+/// After a failed sync the system may take what it could not write for written: a later sync says nothing about it.
+#[test]
+fn what_a_failed_sync_left_is_safe_once_the_log_was_opened_again_also_in_a_crash() {
+    seeds::run(100, |seed| {
+        let mut desk = Desk::with_topic(20_000, "t", TopicOptions::default());
+        desk.store(&padded("t", 3));
+        desk.disk.fail_sync_after(1);
+        let event = PlannedEvent::new("t", format!(r#""{}""#, "x".repeat(3000))).with_id("own");
+        let failed = desk.commit(&Plan::events([event.clone()]));
+        assert!(matches!(failed, Err(CommitError::StoreFailed(_))));
+        desk.open_on(desk.disk.process_crash());
+        let receipt = desk.commit(&Plan::events([event])).expect("a commit");
+        assert!(matches!(receipt.events[0], EventOutcome::Duplicate(_)));
+        let report = desk.open_on(desk.disk.crash(seed));
+        assert_eq!(report.damage, Vec::<String>::new());
+        assert_eq!(desk.seqs("t"), [1, 2, 3, 4]);
+    });
+}
+
+#[test]
+fn closing_says_so_when_the_last_commit_fails() {
+    let mut desk = Desk::with_topic(20_000, "t", TopicOptions::default());
+    desk.store(&padded("t", 1));
+    let mut commit = desk.log.append(&padded("t", 1).batch());
+    desk.disk.fail_sync_after(1);
+    let closed = desk.log.close();
+    assert!(
+        matches!(closed, Err(CommitError::StoreFailed(_))),
+        "{closed:?}"
+    );
+    let answer = answer_of(&mut commit).expect("an answer");
+    assert!(matches!(answer, Err(CommitError::StoreFailed(_))));
+    let report = desk.open_on(desk.disk.crash(0));
+    assert_eq!(report.damage, Vec::<String>::new());
+    assert_eq!(desk.seqs("t")[0], 1);
+}
+
+#[test]
+fn what_was_begun_and_not_finished_is_cleaned_up() {
+    let mut desk = Desk::with_topic(2000, "t", TopicOptions::default());
+    desk.store(&padded("t", 20));
+    desk.log.maintain().expect("upkeep");
+    let names = desk.disk.list().expect("names");
+    let unfinished = [
+        "0000000000000001.seg.new",
+        "0000000000000001.idx.new",
+        "CLOSED.new",
+        "00000000000000aa.idx",
+    ];
+    for name in unfinished {
+        desk.disk.create(name).expect("a file");
+    }
+    desk.disk.create("notes.new").expect("someone's file");
+    desk.open_on(desk.disk.process_crash());
+    let mut left = desk.disk.list().expect("names");
+    left.retain(|name| name != "notes.new");
+    assert_eq!(left, names);
+    assert_eq!(desk.seqs("t").len(), 20);
+    assert!(desk.disk.bytes_of("notes.new").is_ok());
+}

@@ -1,0 +1,223 @@
+//! Many threads on one log in a real folder, with segments so small that they are sealed and rewritten all the time:
+//! nothing is lost, doubled or out of order, and whatever was acknowledged is found at once.
+
+use crate::plan::{Plan, PlannedEvent};
+use crate::reading::{ALL, read_all};
+use prombus_log::fault::Seeded;
+use prombus_log::{
+    Durability, EventOutcome, Listener, Log, LogOptions, OsFiles, Placed, ReadLimit, TopicOptions,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+const TOPICS: [&str; 2] = ["fsync", "os"];
+const BATCHES: usize = 150;
+const PUBLISHERS: usize = 3;
+
+/// Hears of tails, which may only rise.
+#[derive(Default)]
+struct Tails(Mutex<HashMap<String, u64>>);
+
+impl Listener for Tails {
+    fn tail_moved(&self, topic: &str, tail_seq: u64) {
+        let mut tails = self.0.lock().expect("no one panicked");
+        let last = tails.insert(topic.to_owned(), tail_seq).unwrap_or(0);
+        assert!(tail_seq > last, "{topic}: {tail_seq} after {last}");
+    }
+
+    fn topics_changed(&self) {}
+}
+
+/// All that was acknowledged: by topic and position, id and payload.
+type Stored = Mutex<BTreeMap<(&'static str, u64), (String, String)>>;
+
+fn open(folder: &Path, listener: Option<Arc<dyn Listener>>) -> Log {
+    let options = LogOptions {
+        segment_bytes: 12_000,
+        recent_bytes: 3_000,
+        index_cache_bytes: 20_000,
+        max_unsealed_segments: 2,
+        maintain_interval_ms: 1,
+        // So long that a publisher nobody wakes would be noticed.
+        os_sync_interval_ms: 3_600_000,
+        threads: listener.is_some(),
+        listener,
+        ..LogOptions::default()
+    };
+    let files = OsFiles::open(folder).expect("a folder");
+    let (log, report) = Log::open(Arc::new(files), options).expect("it opens");
+    assert_eq!(report.damage, Vec::<String>::new());
+    log
+}
+
+#[test]
+fn many_threads_lose_double_and_reorder_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tails = Arc::new(Tails::default());
+    let log = open(folder.path(), Some(tails.clone()));
+    for topic in TOPICS {
+        let options = TopicOptions {
+            durability: match topic {
+                "os" => Durability::Os,
+                _ => Durability::Fsync,
+            },
+            ..TopicOptions::default()
+        };
+        let plan = Plan::topic(topic, options);
+        log.append(&plan.batch()).wait().expect("a topic");
+    }
+    let stored = Stored::default();
+    let left = AtomicUsize::new(TOPICS.len() * PUBLISHERS);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (topic, at) in TOPICS
+            .iter()
+            .flat_map(|&topic| (0..PUBLISHERS).map(move |at| (topic, at)))
+        {
+            let (log, stored, left, done) = (&log, &stored, &left, &done);
+            scope.spawn(move || {
+                publish(log, topic, at, stored);
+                if left.fetch_sub(1, Ordering::SeqCst) == 1 {
+                    done.store(true, Ordering::SeqCst);
+                }
+            });
+        }
+        for topic in TOPICS {
+            let (log, done) = (&log, &done);
+            scope.spawn(move || follow(log, topic, done));
+            scope.spawn(move || read_again_and_again(log, topic, done));
+        }
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                log.maintain().expect("upkeep");
+            }
+        });
+    });
+    let stored = stored.into_inner().expect("no one panicked");
+    check(&log, &stored);
+    log.close().expect("it closes");
+    assert_eq!(log.stats().upkeep_failure, None);
+    drop(log);
+    check(&open(folder.path(), None), &stored);
+}
+
+/// Publishes events of its own, and ids that all publishers of the topic compete for.
+fn publish(log: &Log, topic: &'static str, publisher: usize, stored: &Stored) {
+    let mut random = Seeded::new(publisher as u64);
+    let key = format!("publisher {publisher}");
+    for count in 0..BATCHES {
+        let text = format!(r#""{publisher} {count}""#);
+        let plain = PlannedEvent::new(topic, text.clone()).with_key(&key);
+        let own = plain.clone().with_id(format!("own-{publisher}-{count}"));
+        let shared = PlannedEvent::new(topic, count.to_string()).with_id(format!("shared-{count}"));
+        let plan = Plan {
+            atomic: random.below(2) == 0,
+            ..Plan::events([shared, own.clone(), plain])
+        };
+        let receipt = log.append(&plan.batch()).wait().expect("a commit");
+        let mut placed = Vec::new();
+        for (event, outcome) in plan.events.iter().zip(&receipt.events) {
+            match outcome {
+                EventOutcome::Stored(one) => take(stored, topic, one, &event.payload),
+                EventOutcome::Duplicate(_) if event.id.as_ref() == plan.events[0].id.as_ref() => {}
+                other => panic!("{other:?} for {event:?}"),
+            }
+            placed.extend(place(outcome));
+        }
+        // What is acknowledged is found at once, though its segment is being sealed or rewritten meanwhile.
+        for one in &placed {
+            let found = log.find_id(topic, one.id.as_str()).expect("a look-up");
+            assert_eq!(found, Some(one.seq), "{topic} {one:?}");
+        }
+        let latest = log.latest(topic, &key).expect("a look-up");
+        assert_eq!(latest.map(|event| event.seq()), Some(placed[2].seq));
+        let again = log.append(&Plan::events([own]).batch()).wait();
+        let outcome = again.expect("a commit").events[0];
+        assert_eq!(outcome, EventOutcome::Duplicate(placed[1]));
+    }
+}
+
+fn place(outcome: &EventOutcome) -> Option<Placed> {
+    match outcome {
+        EventOutcome::Stored(placed) | EventOutcome::Duplicate(placed) => Some(*placed),
+        _ => None,
+    }
+}
+
+fn take(stored: &Stored, topic: &'static str, placed: &Placed, payload: &str) {
+    let event = (placed.id.to_string(), payload.to_owned());
+    let mut stored = stored.lock().expect("no one panicked");
+    let earlier = stored.insert((topic, placed.seq), event);
+    assert_eq!(earlier, None, "a position was given twice");
+}
+
+/// Reads on and on behind what was read: every position comes once, in order.
+fn follow(log: &Log, topic: &str, done: &AtomicBool) {
+    let limit = ReadLimit {
+        events: 7,
+        bytes: 4000,
+    };
+    let (mut next_seq, mut last_tail) = (1, 0);
+    loop {
+        let was_done = done.load(Ordering::SeqCst);
+        let page = log.read(topic, next_seq, limit).expect("a page");
+        assert!(page.tail_seq >= last_tail, "the tail went back");
+        last_tail = page.tail_seq;
+        for event in &page.events {
+            assert_eq!(event.seq(), next_seq, "{topic}");
+            next_seq += 1;
+        }
+        assert_eq!(page.next_seq, next_seq, "{topic}");
+        if next_seq > page.tail_seq && was_done {
+            return;
+        }
+        if page.events.is_empty() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Reads everything from the start each time, in the order of positions and of time.
+fn read_again_and_again(log: &Log, topic: &str, done: &AtomicBool) {
+    let mut random = Seeded::new(3);
+    let mut last_count = 0;
+    while !done.load(Ordering::SeqCst) {
+        let tail_seq = log.tail_seq(topic);
+        let events = read_all(log, topic, &mut random);
+        let seqs = events.iter().map(|event| event.seq());
+        assert!(seqs.eq(1..=events.len() as u64), "{topic}");
+        assert!(events.len() as u64 >= tail_seq && events.len() >= last_count);
+        last_count = events.len();
+        let range = prombus_log::TimeRange {
+            from_ts: 0,
+            to_ts: u64::MAX,
+            after: None,
+        };
+        let page = log.read_by_time(topic, range, ALL).expect("a page");
+        assert!(page.events.len() >= last_count, "{topic}");
+        let first = events.first().map(|event| event.ts());
+        let found = log.find_ts(topic, first.unwrap_or(0)).expect("a look-up");
+        assert_eq!(found, first.map(|_| 1), "{topic}");
+    }
+}
+
+/// Exactly what was acknowledged is there.
+fn check(log: &Log, stored: &BTreeMap<(&'static str, u64), (String, String)>) {
+    for topic in TOPICS {
+        let events = read_all(log, topic, &mut Seeded::new(1));
+        let read = events.iter().map(|event| {
+            let content = (event.id().into_owned(), event.payload().to_owned());
+            ((topic, event.seq()), content)
+        });
+        let read: BTreeMap<_, _> = read.collect();
+        let expected = stored.iter().filter(|((of, _), _)| *of == topic);
+        assert!(expected.eq(read.iter()), "{topic}");
+        let mut ids: Vec<&String> = read.values().map(|(id, _)| id).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), read.len(), "{topic}: an id was stored twice");
+    }
+    assert_eq!(log.damage(), Vec::<String>::new());
+}
