@@ -154,7 +154,8 @@ mod tests {
         read(&path, &records).unwrap();
 
         let mut damaged = bytes;
-        damaged[2_000_000 - 5_000] ^= 1;
+        let in_the_middle = damaged.len() / 2;
+        damaged[in_the_middle] ^= 1;
         std::fs::write(&path, damaged).unwrap();
         let records = Records::new(&payloads());
         assert!(read(&path, &records).is_err());

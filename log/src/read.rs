@@ -20,7 +20,10 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
-/// Events of a segment in commit order that lie within this many bytes are read in one go.
+/// Events of a segment in commit order are read in one go if little of other topics lies between them: reading more
+/// than this costs more than asking again, and stays in memory as long as one of the events does.
+const STREAM_GAP_BYTES: u64 = 2 << 10;
+/// How much is read of such a segment in one go.
 const STREAM_BLOCK_BYTES: u64 = 64 << 10;
 /// How many events' places are copied out of the view at a time.
 const STREAM_STEP_EVENTS: usize = 1024;
@@ -175,8 +178,9 @@ impl Shared {
             let near = 1 + rest
                 .windows(2)
                 .take_while(|pair| {
-                    let ascends = pair[1].offset > pair[0].offset;
-                    ascends && end_of(&pair[1]) - start <= STREAM_BLOCK_BYTES
+                    let gap = u64::from(pair[1].offset).checked_sub(end_of(&pair[0]));
+                    gap.is_some_and(|gap| gap <= STREAM_GAP_BYTES)
+                        && end_of(&pair[1]) - start <= STREAM_BLOCK_BYTES
                 })
                 .count();
             let (together, behind) = rest.split_at(near);

@@ -1,19 +1,22 @@
-//! Many threads on one log in a real folder, with segments so small that they are sealed and rewritten all the time:
-//! nothing is lost, doubled or out of order, and whatever was acknowledged is found at once.
+//! Many threads on one log, with segments so small that they are sealed and rewritten all the time: nothing is lost,
+//! doubled or out of order, and whatever was acknowledged is found at once. Once in a real folder, and once on a disk
+//! that dawdles, so that the threads meet in all ways.
+
+mod dawdling;
 
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::{ALL, read_all};
-use prombus_log::fault::Seeded;
+use dawdling::DawdlingFiles;
+use prombus_log::fault::{FaultFiles, Seeded};
 use prombus_log::{
-    Durability, EventOutcome, Listener, Log, LogOptions, OsFiles, Placed, ReadLimit, TopicOptions,
+    Durability, EventOutcome, Files, Listener, Log, LogOptions, OsFiles, Placed, ReadLimit,
+    TopicOptions,
 };
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 const TOPICS: [&str; 2] = ["fsync", "os"];
-const BATCHES: usize = 150;
 const PUBLISHERS: usize = 3;
 
 /// Hears of tails, which may only rise.
@@ -33,10 +36,10 @@ impl Listener for Tails {
 /// All that was acknowledged: by topic and position, id and payload.
 type Stored = Mutex<BTreeMap<(&'static str, u64), (String, String)>>;
 
-fn open(folder: &Path, listener: Option<Arc<dyn Listener>>) -> Log {
+fn open(files: Arc<dyn Files>, segment_bytes: u64, listener: Option<Arc<dyn Listener>>) -> Log {
     let options = LogOptions {
-        segment_bytes: 12_000,
-        recent_bytes: 3_000,
+        segment_bytes,
+        recent_bytes: segment_bytes as usize / 4,
         index_cache_bytes: 20_000,
         max_unsealed_segments: 2,
         maintain_interval_ms: 1,
@@ -46,17 +49,27 @@ fn open(folder: &Path, listener: Option<Arc<dyn Listener>>) -> Log {
         listener,
         ..LogOptions::default()
     };
-    let files = OsFiles::open(folder).expect("a folder");
-    let (log, report) = Log::open(Arc::new(files), options).expect("it opens");
+    let (log, report) = Log::open(files, options).expect("it opens");
     assert_eq!(report.damage, Vec::<String>::new());
     log
 }
 
 #[test]
-fn many_threads_lose_double_and_reorder_nothing() {
+fn many_threads_in_a_folder_lose_double_and_reorder_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let tails = Arc::new(Tails::default());
-    let log = open(folder.path(), Some(tails.clone()));
+    let files = || -> Arc<dyn Files> { Arc::new(OsFiles::open(folder.path()).expect("a folder")) };
+    publish_and_read(files, 12_000, 100);
+}
+
+#[test]
+fn many_threads_on_a_dawdling_disk_lose_double_and_reorder_nothing() {
+    let disk = Arc::new(FaultFiles::new());
+    let files = || -> Arc<dyn Files> { Arc::new(DawdlingFiles::new(disk.clone())) };
+    publish_and_read(files, 2_500, 400);
+}
+
+fn publish_and_read(files: impl Fn() -> Arc<dyn Files>, segment_bytes: u64, batches: usize) {
+    let log = open(files(), segment_bytes, Some(Arc::new(Tails::default())));
     for topic in TOPICS {
         let options = TopicOptions {
             durability: match topic {
@@ -72,26 +85,23 @@ fn many_threads_lose_double_and_reorder_nothing() {
     let left = AtomicUsize::new(TOPICS.len() * PUBLISHERS);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for (topic, at) in TOPICS
-            .iter()
-            .flat_map(|&topic| (0..PUBLISHERS).map(move |at| (topic, at)))
-        {
-            let (log, stored, left, done) = (&log, &stored, &left, &done);
-            scope.spawn(move || {
-                publish(log, topic, at, stored);
-                if left.fetch_sub(1, Ordering::SeqCst) == 1 {
-                    done.store(true, Ordering::SeqCst);
-                }
-            });
-        }
+        let (log, stored, left, done) = (&log, &stored, &left, &done);
         for topic in TOPICS {
-            let (log, done) = (&log, &done);
+            for publisher in 0..PUBLISHERS {
+                scope.spawn(move || {
+                    publish(log, topic, publisher, batches, stored);
+                    if left.fetch_sub(1, Ordering::SeqCst) == 1 {
+                        done.store(true, Ordering::SeqCst);
+                    }
+                });
+            }
             scope.spawn(move || follow(log, topic, done));
             scope.spawn(move || read_again_and_again(log, topic, done));
         }
         scope.spawn(|| {
             while !done.load(Ordering::SeqCst) {
                 log.maintain().expect("upkeep");
+                std::thread::yield_now();
             }
         });
     });
@@ -100,14 +110,14 @@ fn many_threads_lose_double_and_reorder_nothing() {
     log.close().expect("it closes");
     assert_eq!(log.stats().upkeep_failure, None);
     drop(log);
-    check(&open(folder.path(), None), &stored);
+    check(&open(files(), segment_bytes, None), &stored);
 }
 
 /// Publishes events of its own, and ids that all publishers of the topic compete for.
-fn publish(log: &Log, topic: &'static str, publisher: usize, stored: &Stored) {
+fn publish(log: &Log, topic: &'static str, publisher: usize, batches: usize, stored: &Stored) {
     let mut random = Seeded::new(publisher as u64);
     let key = format!("publisher {publisher}");
-    for count in 0..BATCHES {
+    for count in 0..batches {
         let text = format!(r#""{publisher} {count}""#);
         let plain = PlannedEvent::new(topic, text.clone()).with_key(&key);
         let own = plain.clone().with_id(format!("own-{publisher}-{count}"));
@@ -197,9 +207,12 @@ fn read_again_and_again(log: &Log, topic: &str, done: &AtomicBool) {
         };
         let page = log.read_by_time(topic, range, ALL).expect("a page");
         assert!(page.events.len() >= last_count, "{topic}");
-        let first = events.first().map(|event| event.ts());
-        let found = log.find_ts(topic, first.unwrap_or(0)).expect("a look-up");
-        assert_eq!(found, first.map(|_| 1), "{topic}");
+        if let (Some(first), Some(last)) = (events.first(), events.last()) {
+            let found = log.find_ts(topic, first.ts()).expect("a look-up");
+            assert_eq!(found, Some(1), "{topic}");
+            let found = log.find_ts(topic, last.ts()).expect("a look-up");
+            assert!(found.is_some_and(|seq| seq <= last.seq()), "{topic}");
+        }
     }
 }
 
