@@ -2,8 +2,8 @@
 //! back from there, and nothing else. The bytes are the log's own, made beforehand.
 
 use crate::Outcome;
-use crate::log_work::{draft, per_second, topic_at};
-use prombus_log::{Batch, EventBlock, MadeId};
+use crate::log_work::{per_second, topic_at};
+use prombus_log::MadeId;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -27,33 +27,37 @@ pub(crate) struct Records {
 
 impl Records {
     /// One record for each payload, as long as the log's records are in a log of a million events and more.
-    pub(crate) fn new(payloads: &[String]) -> Self {
+    pub(crate) fn new(payloads: &[String]) -> Outcome<Self> {
+        let mut records = Self {
+            bytes: Vec::new(),
+            record_bytes: 0,
+        };
+        records.spell(payloads)?;
+        Ok(records)
+    }
+
+    /// Spells the records anew, without their checksums.
+    fn spell(&mut self, payloads: &[String]) -> Outcome<()> {
         const TS: u64 = 1_750_000_000_000;
         const FIRST_SEQ: u64 = 1_000_000;
         let topic = topic_at(0);
-        let mut batch = Batch::new();
-        for payload in payloads {
-            batch.publish(&topic, &draft(payload));
-        }
-        let mut block = EventBlock::default();
-        for (event, seq) in batch.events().zip(FIRST_SEQ..) {
+        self.bytes.clear();
+        for (payload, seq) in payloads.iter().zip(FIRST_SEQ..) {
+            let start = self.bytes.len();
             let made = MadeId {
                 ms: TS,
                 tag: 1,
                 seq,
             };
-            block.push(event, &made.to_id(), TS, seq);
+            let id = made.to_id();
+            self.bytes.extend_from_slice(&[0; HEAD_BYTES]);
+            write!(
+                self.bytes,
+                r#"{{"id":"{id}","ts":{TS},"topic":"{topic}","seq":{seq},"payload":{payload}}}"#
+            )?;
+            self.record_bytes = self.bytes.len() - start;
         }
-        let (mut bytes, mut record_bytes) = (Vec::new(), 0);
-        for event in block.take() {
-            bytes.extend_from_slice(&[0; HEAD_BYTES]);
-            bytes.extend_from_slice(event.json_bytes());
-            record_bytes = event.stored_bytes();
-        }
-        Self {
-            bytes,
-            record_bytes,
-        }
+        Ok(())
     }
 
     /// As many records as given, the same ones over and over.
@@ -89,11 +93,31 @@ pub(crate) struct Appended {
 
 /// Checksums and writes batches to a new file, and syncs it once at the end.
 pub(crate) fn append(path: &Path, records: &Records, batches: u64) -> Outcome<Appended> {
+    append_each(path, records, batches, |_| Ok(()))
+}
+
+/// The same for one that has no records yet and spells them from the payloads, batch by batch.
+pub(crate) fn spell_and_append(
+    path: &Path,
+    payloads: &[String],
+    batches: u64,
+) -> Outcome<Appended> {
+    let records = Records::new(payloads)?;
+    append_each(path, &records, batches, |records| records.spell(payloads))
+}
+
+fn append_each(
+    path: &Path,
+    records: &Records,
+    batches: u64,
+    prepare: impl Fn(&mut Records) -> Outcome<()>,
+) -> Outcome<Appended> {
     let mut records = records.clone();
     let mut file = File::create_new(path)?;
     let events = batches * records.len() as u64;
     let started = Instant::now();
     for _ in 0..batches {
+        prepare(&mut records)?;
         records.checksum();
         file.write_all(&records.bytes)?;
     }
@@ -140,13 +164,14 @@ pub(crate) fn read(path: &Path, records: &Records) -> Outcome<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log_work::payloads;
+    use crate::log_work::{draft, payloads};
+    use prombus_log::{Batch, StoredEvent};
 
     #[test]
     fn what_was_written_is_read_and_damage_is_seen() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plain");
-        let records = Records::new(&payloads());
+        let records = Records::new(&payloads()).unwrap();
         assert_eq!(records.len(), 1_000);
         append(&path, &records, 3).unwrap();
         let bytes = std::fs::read(&path).unwrap();
@@ -154,16 +179,33 @@ mod tests {
         read(&path, &records).unwrap();
 
         let mut damaged = bytes;
-        let in_the_middle = damaged.len() / 2;
-        damaged[in_the_middle] ^= 1;
+        damaged[1_500 * records.record_bytes + HEAD_BYTES] ^= 1;
         std::fs::write(&path, damaged).unwrap();
-        let records = Records::new(&payloads());
         assert!(read(&path, &records).is_err());
     }
 
     #[test]
+    fn records_are_those_of_the_log() {
+        let payloads = payloads();
+        let topic = topic_at(0);
+        let mut batch = Batch::new();
+        batch.publish(&topic, &draft(&payloads[0]));
+        let event = batch.events().next().unwrap();
+        let records = Records::new(&payloads).unwrap();
+        let made = MadeId {
+            ms: 1_750_000_000_000,
+            tag: 1,
+            seq: 1_000_000,
+        };
+        let stored = StoredEvent::encode(event, &made.to_id(), made.ms, made.seq);
+        assert_eq!(stored.stored_bytes(), records.record_bytes);
+        let json = &records.bytes[HEAD_BYTES..records.record_bytes];
+        assert_eq!(stored.json_bytes(), json);
+    }
+
+    #[test]
     fn records_can_be_repeated() {
-        let records = Records::new(&payloads());
+        let records = Records::new(&payloads()).unwrap();
         assert_eq!(records.repeated(2_500).len(), 2_500);
         assert_eq!(records.repeated(1_000).bytes, records.bytes);
     }

@@ -31,7 +31,9 @@ impl Shared {
 
     /// What the maintenance thread does until the log is closed.
     pub(crate) fn run_maintenance_thread(&self) {
-        let interval = Duration::from_millis(self.options.maintain_interval_ms);
+        let interval_ms = self.options.maintain_interval_ms;
+        let interval = Duration::from_millis(interval_ms);
+        let mut maintained_ms = self.options.clock.now_ms();
         loop {
             let mut upkeep = self.upkeep();
             if !upkeep.wanted && !upkeep.stopping {
@@ -43,9 +45,15 @@ impl Shared {
             }
             let is_for_sealing = std::mem::take(&mut upkeep.wanted);
             drop(upkeep);
-            let outcome = match is_for_sealing {
+            // A log whose segments fill faster than the interval would else never come to the rest.
+            let now_ms = self.options.clock.now_ms();
+            let is_due = now_ms.saturating_sub(maintained_ms) >= interval_ms;
+            let outcome = match is_for_sealing && !is_due {
                 true => self.seal_full_segments(),
-                false => self.maintain(),
+                false => {
+                    maintained_ms = now_ms;
+                    self.maintain()
+                }
             };
             // A failure here harms no data; it is shown to operators, and the next round tries again.
             let failure = outcome.err().map(|error| error.to_string());
@@ -112,6 +120,7 @@ impl Shared {
 
     /// Removes segments of which nothing is wanted.
     fn remove_segments(&self, segments: &[Arc<Sealed>]) -> io::Result<()> {
+        let _no_healing = self.healing.lock().unwrap_or_else(PoisonError::into_inner);
         for segment in segments {
             let number = segment.header.number;
             self.view_mut().remove_sealed(number);

@@ -32,7 +32,8 @@ pub(crate) struct Shared {
     pub(crate) upkeep_wake: Condvar,
     /// Held while segments are sealed or rewritten, so that one thread does it at a time.
     pub(crate) rewriting: Mutex<()>,
-    /// Held while a damaged index is made again. Comes after `rewriting`.
+    /// Held while a damaged index is made again, and while a segment is put in its place or removed. Comes after
+    /// `rewriting`.
     pub(crate) healing: Mutex<()>,
 }
 

@@ -128,6 +128,15 @@ fn write(fixture: &Path) {
         commit(&log, &batch);
         log.maintain().expect("upkeep");
     }
+    commit(&log, &last_batch(&topics));
+    let lines = everything(&log);
+    log.close().expect("a clean stop");
+    std::fs::write(fixture.join("expected.ndjson"), lines).expect("the expectation");
+    let _ = std::fs::remove_file(fixture.join("log/LOCK"));
+}
+
+/// An own id, a tombstone, a keyed record in two versions and a trimmed topic, all in one step.
+fn last_batch(topics: &[Arc<str>; 2]) -> Batch {
     let mut batch = Batch::atomic();
     batch.publish(
         &topics[0],
@@ -162,11 +171,7 @@ fn write(fixture: &Path) {
         topic: topics[0].clone(),
         first_seq: 5,
     });
-    commit(&log, &batch);
-    let lines = everything(&log);
-    log.close().expect("a clean stop");
-    std::fs::write(fixture.join("expected.ndjson"), lines).expect("the expectation");
-    let _ = std::fs::remove_file(fixture.join("log/LOCK"));
+    batch
 }
 
 fn commit(log: &Log, batch: &Batch) {

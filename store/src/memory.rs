@@ -41,7 +41,7 @@ impl MemoryStore {
     /// An empty store that takes up to `max_bytes` of events; what does not fit is refused as `memory_store_bytes`.
     pub fn with_limit(clock: Arc<dyn Clock>, max_bytes: u64) -> Self {
         let made_before = STORES_MADE.fetch_add(1, Ordering::Relaxed);
-        let number = clock.now_ms().wrapping_add(made_before << 48);
+        let number = clock.now_ms().wrapping_add((made_before + 1) << 48);
         Self::numbered(clock, max_bytes, number)
     }
 

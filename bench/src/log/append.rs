@@ -15,34 +15,48 @@ use prombus_log::Durability;
 use std::path::Path;
 use std::time::Instant;
 
-/// Spelling the events' JSON into batches counts for the log; the loop has its bytes ready. The log sends what is
-/// written to the disk as it goes, the loop only at the end, so a second line counts until everything is there.
+/// Spelling the events' JSON into batches counts for the log, while the loop has its bytes ready; a second loop spells
+/// them too. And the log sends what is written to the disk as it goes, the loops only at the end; so the last line
+/// counts until everything is there.
 pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
     let payloads = payloads();
-    let records = Records::new(&payloads);
+    let records = Records::new(&payloads)?;
     let batches = bench.scale.events / BATCH_EVENTS;
-    let (mut log, mut plain) = (Both::default(), Both::default());
+    let mut log = Both::default();
+    let (mut plain, mut spelling) = (Both::default(), Both::default());
     for repeat in 0..=bench.scale.repeats {
-        let path = bench.folder.fresh("append");
-        let through_log = through_log(&path, &bench.scale, &payloads)?;
-        remove(&path)?;
-        let path = bench.folder.fresh("plain");
-        let plainly = plain::append(&path, &records, batches)?;
-        remove(&path)?;
+        let through_log = measured(bench, |path, scale| through_log(path, scale, &payloads))?;
+        let plainly = measured(bench, |path, _| plain::append(path, &records, batches))?;
+        let spelt = measured(bench, |path, _| {
+            plain::spell_and_append(path, &payloads, batches)
+        })?;
         // The first round is for nothing: it pays for memory that the system has to find.
         if repeat > 0 {
             log.push(through_log);
             plain.push(plainly);
+            spelling.push(spelt);
         }
     }
     let line = |what: &str, samples| Line::new(what, Unit::EventsPerSecond, samples);
+    let what = "log append, os, batches of 1,000";
     Ok(vec![
-        line("log append, os, batches of 1,000", log.written)
+        line(what, log.written.clone())
             .beside("plain checksum and write", plain.written)
             .goal(Goal::RatioAtLeast(0.6)),
+        line(what, log.written).beside("plain, spelling the records too", spelling.written),
         line("the same until all is on the disk", log.synced)
             .beside("plain, and one fdatasync", plain.synced),
     ])
+}
+
+fn measured(
+    bench: &mut Bench,
+    append: impl Fn(&Path, &Scale) -> Outcome<Appended>,
+) -> Outcome<Appended> {
+    let path = bench.folder.fresh("append");
+    let appended = append(&path, &bench.scale)?;
+    remove(&path)?;
+    Ok(appended)
 }
 
 /// The samples of both figures.

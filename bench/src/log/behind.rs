@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::probe;
-use crate::report::{Line, Unit, with_commas};
+use crate::report::{Goal, Line, Unit, with_commas};
 use crate::sampling::Samples;
 use crate::table::Bench;
 
@@ -22,11 +22,10 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
     let line = |what: String, [behind, caught_up]: [Samples; 2]| {
         Line::new(what, Unit::Bytes, behind).beside("caught up", caught_up)
     };
+    let resting = format!("memory of a group {events} events behind");
+    let most = "the most while it was served".to_owned();
     Ok(vec![
-        line(
-            format!("memory of a group {events} events behind"),
-            resident,
-        ),
-        line("the most while it was served".to_owned(), peak),
+        line(resting, resident),
+        line(most, peak).goal(Goal::RatioAtMost(1.25)),
     ])
 }

@@ -28,7 +28,7 @@ struct Run {
 /// connection of the gateway does.
 pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
     let payloads: Arc<[String]> = payloads().into();
-    let records = Records::new(&payloads);
+    let records = Records::new(&payloads)?;
     let events_each = bench.scale.synced_events / PUBLISHERS;
     let events = events_each * PUBLISHERS;
     let (mut measured, mut beside) = (Samples::default(), Samples::default());

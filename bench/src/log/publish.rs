@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 
 pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
     let (payloads, scale) = (Arc::new(payloads()), &bench.scale);
-    let records = Records::new(&payloads);
+    let records = Records::new(&payloads)?;
     let runtime = runtime()?;
     let folder = RefCell::new(&mut bench.folder);
     let events = scale.events;

@@ -26,7 +26,7 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
     let events = scale.read_events;
     make_log(&alone, scale, 1, events)?;
     make_log(&mixed, scale, topics, events)?;
-    let records = Records::new(&payloads());
+    let records = Records::new(&payloads())?;
     plain::append(&plain, &records, events / BATCH_EVENTS)?;
 
     let last_seq = |events: u64| events - events * UNSEALED_PERCENT / 100;

@@ -11,7 +11,7 @@ use crate::segment::{Layout, SegmentHeader, data_name, index_name, unfinished};
 use crate::shared::Shared;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 const WRITE_BYTES: usize = 1 << 20;
 
@@ -136,6 +136,8 @@ impl Shared {
             self.files.remove(&unfinished(&data_name(header.number)))?;
             return self.remove_segments(segments);
         }
+        // Whoever makes an index again must not do it from the old data beside the new.
+        let _no_healing = self.healing.lock().unwrap_or_else(PoisonError::into_inner);
         let checkpoint = last.index.load(Section::Checkpoint).unwrap_or_default();
         let rewritten = writer.finish(&*self.files, &self.cache, checkpoint)?;
         let mut view = self.view_mut();

@@ -1,8 +1,10 @@
 //! Retention and compaction take only what they may, whatever is on its way meanwhile.
 
-use crate::desk::Desk;
+use crate::desk::{Desk, START_MS, options};
 use crate::plan::{Plan, PlannedEvent, answer_of};
-use prombus_log::{Change, TopicOptions};
+use prombus_log::fault::FaultFiles;
+use prombus_log::{Change, Log, LogOptions, ManualClock, TopicOptions};
+use std::sync::Arc;
 
 fn events(count: usize) -> Plan {
     Plan::events((0..count).map(|at| PlannedEvent::new("t", at.to_string())))
@@ -51,4 +53,31 @@ fn a_topic_made_again_meanwhile_is_not_trimmed_for_the_old_one() {
         .expect("an answer")
         .expect("a commit");
     assert_eq!(desk.seqs("t"), [1, 2, 3]);
+}
+
+#[test]
+fn a_busy_log_forgets_too() {
+    let clock = Arc::new(ManualClock::at(START_MS));
+    let interval_ms = 3_600_000;
+    let options = LogOptions {
+        threads: true,
+        // Nobody wakes upkeep but the segments that are full.
+        maintain_interval_ms: interval_ms,
+        ..options(&clock, 2000)
+    };
+    let (log, _) = Log::open(Arc::new(FaultFiles::new()), options).expect("a log");
+    let few = TopicOptions {
+        max_events: Some(10),
+        ..TopicOptions::default()
+    };
+    let commit = log.append(&Plan::topic("t", few).batch());
+    commit.wait().expect("a topic");
+    clock.advance(interval_ms);
+    let mut rounds = 0;
+    while log.topic("t").expect("a topic").first_seq == 1 {
+        let commit = log.append(&events(10).batch());
+        commit.wait().expect("a commit");
+        rounds += 1;
+        assert!(rounds < 20_000, "nothing is ever forgotten");
+    }
 }

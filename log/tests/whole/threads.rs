@@ -65,7 +65,7 @@ fn many_threads_in_a_folder_lose_double_and_reorder_nothing() {
 fn many_threads_on_a_dawdling_disk_lose_double_and_reorder_nothing() {
     let disk = Arc::new(FaultFiles::new());
     let files = || -> Arc<dyn Files> { Arc::new(DawdlingFiles::new(disk.clone())) };
-    publish_and_read(files, 2_500, 400);
+    publish_and_read(files, 2_500, 200);
 }
 
 fn publish_and_read(files: impl Fn() -> Arc<dyn Files>, segment_bytes: u64, batches: usize) {

@@ -42,8 +42,10 @@ pub(super) struct Run {
     /// Makes payloads and ids unique.
     count: u64,
     latest_ms: u64,
-    /// The power goes at some operation to come.
+    /// Some operation to come fails, or the power goes there.
     armed: bool,
+    /// What may fail is a sync.
+    sync_may_fail: bool,
 }
 
 /// A commit that was not answered when last looked at.
@@ -77,6 +79,7 @@ impl Run {
             count: 0,
             latest_ms: START_MS,
             armed: false,
+            sync_may_fail: false,
         }
     }
 
@@ -101,12 +104,23 @@ impl Run {
             74..84 => self.maintain(),
             84..90 => self.move_clock(),
             90..93 => self.close(),
-            93..97 => {
-                self.disk.stop_after(self.random.below(STOP_WITHIN) as u64);
-                self.armed = true;
-            }
+            93..97 => self.arm(),
             _ => self.crash(),
         }
+    }
+
+    /// Lets something go wrong soon.
+    fn arm(&mut self) {
+        let within = 1 + self.random.below(STOP_WITHIN) as u64;
+        match self.random.below(4) {
+            0 => {
+                self.disk.fail_sync_after(within);
+                self.sync_may_fail = true;
+            }
+            1 => self.disk.fail_write_after(within),
+            _ => self.disk.stop_after(within),
+        }
+        self.armed = true;
     }
 
     fn append(&mut self, plan: &Plan) {
@@ -243,7 +257,8 @@ impl Run {
             let answer = answer_of(&mut waiting.commit);
             assert!(!matches!(answer, Some(Ok(_))), "{answer:?}");
         }
-        let power_loss = self.random.below(2) == 0;
+        // A process that goes on where a sync has failed is another story: nobody knows what its folder is worth.
+        let power_loss = self.sync_may_fail || self.random.below(2) == 0;
         self.disk = Arc::new(match power_loss {
             true => self.disk.crash(self.random.number()),
             false => self.disk.process_crash(),
@@ -258,6 +273,7 @@ impl Run {
 
     /// Opens the log, at times with the power going again in the middle of it.
     fn reopen(&mut self) {
+        self.sync_may_fail = false;
         loop {
             if self.random.below(8) == 0 {
                 self.disk.stop_after(self.random.below(12) as u64);
@@ -272,6 +288,7 @@ impl Run {
                 Err(error) => assert!(self.armed, "{error}"),
             }
             self.disk = Arc::new(self.disk.crash(self.random.number()));
+            self.written = self.synced;
             self.armed = false;
         }
         self.look(true);
