@@ -69,9 +69,13 @@ impl Log {
         async move { commit.await.map(drop) }
     }
 
-    /// Writes and syncs what was appended, on this thread. Only needed without threads.
+    /// Writes and syncs what was appended. Only needed without threads; with them it waits until they have done it.
     pub fn commit_now(&self) {
-        self.shared.commit_round();
+        match self.shared.options.threads {
+            // Two rounds at once could show events after their segment is sealed.
+            true => drop(self.shared.barrier().wait()),
+            false => self.shared.commit_round(),
+        }
     }
 
     /// Does all upkeep that is due, on this thread: seals full segments, applies retention and compaction, frees

@@ -30,7 +30,7 @@ impl Harness for InFolder {
             segment_bytes: self.segment_bytes,
             recent_bytes: self.segment_bytes as usize / 4,
             // Upkeep happens when a check asks for it, so that two looks in a row see the same.
-            maintain_interval_ms: 3_600_000,
+            maintain_interval_ms: u64::MAX,
             ..LogOptions::default()
         };
         let opened = FileStore::open_with(self.folder.path(), clock, options);

@@ -2,7 +2,7 @@
 
 use std::env;
 
-const SEEDS: u64 = 500;
+const SEEDS: u64 = 1000;
 
 /// Runs every `of`-th seed, from `part` on, so that several tests share the work.
 pub(crate) fn run_part(part: u64, of: u64, run: impl Fn(u64)) {

@@ -9,8 +9,8 @@ use crate::reading::{ALL, read_all};
 use dawdling::DawdlingFiles;
 use prombus_log::fault::{FaultFiles, Seeded};
 use prombus_log::{
-    Durability, EventOutcome, Files, Listener, Log, LogOptions, OsFiles, Placed, ReadLimit,
-    TopicOptions,
+    CommitError, Durability, EventOutcome, Files, Listener, Log, LogOptions, OsFiles, Placed,
+    ReadLimit, TopicOptions,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -68,8 +68,65 @@ fn many_threads_on_a_dawdling_disk_lose_double_and_reorder_nothing() {
     publish_and_read(files, 2_500, 200);
 }
 
-fn publish_and_read(files: impl Fn() -> Arc<dyn Files>, segment_bytes: u64, batches: usize) {
-    let log = open(files(), segment_bytes, Some(Arc::new(Tails::default())));
+#[test]
+fn a_failing_disk_is_heard_by_every_thread_and_a_crash_loses_nothing_acknowledged() {
+    for nth in 1..25 {
+        publish_until_failure(nth, |disk| disk.fail_sync_after(nth));
+        publish_until_failure(nth, |disk| disk.fail_write_after(nth));
+        publish_until_failure(nth, |disk| {
+            disk.set_space(disk.total_bytes() + nth * 700);
+        });
+    }
+}
+
+/// Publishes from several threads until each has heard of the failure, or long enough if only upkeep met it.
+fn publish_until_failure(seed: u64, arm: impl Fn(&FaultFiles)) {
+    let disk = Arc::new(FaultFiles::new());
+    let listener = Some(Arc::new(Tails::default()) as Arc<dyn Listener>);
+    let log = open(disk.clone(), 2_500, listener);
+    make_topics(&log);
+    arm(&disk);
+    let stored = Stored::default();
+    std::thread::scope(|scope| {
+        for topic in TOPICS {
+            for publisher in 0..PUBLISHERS {
+                let (log, stored) = (&log, &stored);
+                scope.spawn(move || {
+                    for count in 0..60 {
+                        let payload = format!(r#""{publisher} {count}""#);
+                        let plan = Plan::events([PlannedEvent::new(topic, &payload)]);
+                        match log.append(&plan.batch()).wait() {
+                            Ok(receipt) => {
+                                let placed = place(&receipt.events[0]).expect("it is stored");
+                                take(stored, topic, &placed, &payload);
+                            }
+                            Err(CommitError::StoreFailed(_)) => return,
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                });
+            }
+        }
+    });
+    let stored = stored.into_inner().expect("no one panicked");
+    let left = Arc::new(disk.crash(seed));
+    drop(log);
+    let log = open(left, 2_500, None);
+    for topic in TOPICS {
+        let events = read_all(&log, topic, &mut Seeded::new(seed));
+        let seqs = events.iter().map(|event| event.seq());
+        assert!(seqs.eq(1..=events.len() as u64), "{topic}");
+        for ((of, seq), (id, payload)) in &stored {
+            match events.get(*seq as usize - 1) {
+                _ if *of != topic => {}
+                Some(event) => assert_eq!((&*event.id(), event.payload()), (&**id, &**payload)),
+                None => assert_eq!(topic, "os", "{seq} is gone"),
+            }
+        }
+    }
+}
+
+fn make_topics(log: &Log) {
     for topic in TOPICS {
         let options = TopicOptions {
             durability: match topic {
@@ -81,6 +138,11 @@ fn publish_and_read(files: impl Fn() -> Arc<dyn Files>, segment_bytes: u64, batc
         let plan = Plan::topic(topic, options);
         log.append(&plan.batch()).wait().expect("a topic");
     }
+}
+
+fn publish_and_read(files: impl Fn() -> Arc<dyn Files>, segment_bytes: u64, batches: usize) {
+    let log = open(files(), segment_bytes, Some(Arc::new(Tails::default())));
+    make_topics(&log);
     let stored = Stored::default();
     let left = AtomicUsize::new(TOPICS.len() * PUBLISHERS);
     let done = AtomicBool::new(false);
