@@ -143,7 +143,8 @@ impl Shared {
         let interval = Duration::from_millis(self.options.os_sync_interval_ms);
         loop {
             let mut front = self.front();
-            if !front.sync_wanted {
+            // The wish to stop wakes a sleeper, but a round that was under way may have taken it for one to sync.
+            if !front.sync_wanted && !self.upkeep().stopping {
                 front.sync_thread_sleeps = true;
                 let woken = self.sync_wake.wait_timeout(front, interval);
                 front = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;

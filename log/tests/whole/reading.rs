@@ -31,11 +31,24 @@ pub(crate) const ALL: ReadLimit = ReadLimit {
 pub(crate) fn look(log: &Log, random: &mut Seeded) -> Seen {
     let topics = log.topics().into_iter().map(|info| {
         let events = read_all(log, &info.name, random);
+        check_recent(log, &info.name, &events, random);
         (info.name.clone(), SeenTopic { info, events })
     });
     Seen {
         topics: topics.collect(),
         keyed: log.list("").into_iter().collect(),
+    }
+}
+
+/// What is answered from memory is what reading from the start shows there.
+fn check_recent(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Seeded) {
+    let from = random.below(events.len() + 1);
+    let from_seq = events.get(from).map_or(0, |event| event.seq());
+    let recent = log.read_recent(topic, from_seq, ALL).expect("a page");
+    for page in recent.iter().filter(|_| from_seq > 0) {
+        let same = page.events.iter().zip(&events[from..]);
+        assert!(same.clone().all(|(one, other)| one.json() == other.json()));
+        assert_eq!(same.count(), page.events.len(), "{topic}");
     }
 }
 

@@ -72,9 +72,9 @@ fn a_busy_log_forgets_too() {
     };
     let commit = log.append(&Plan::topic("t", few).batch());
     commit.wait().expect("a topic");
-    clock.advance(interval_ms);
     let mut rounds = 0;
     while log.topic("t").expect("a topic").first_seq == 1 {
+        clock.advance(interval_ms);
         let commit = log.append(&events(10).batch());
         commit.wait().expect("a commit");
         rounds += 1;

@@ -82,6 +82,9 @@ fn compare_topic(topic: &Topic, seen: &SeenTopic, gone_before_ms: u64) -> Result
     if !allowed.contains(&info.first_seq) {
         return Err(format!("first {} outside {allowed:?}", info.first_seq));
     }
+    if !topic.was_compacted && info.events != seen.events.len() as u64 {
+        return Err(format!("{} events are counted", info.events));
+    }
     let seen_events: BTreeMap<u64, &StoredEvent> = seen
         .events
         .iter()
