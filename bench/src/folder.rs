@@ -1,9 +1,12 @@
 //! Where the data of a run goes, and that it goes away with the run.
 
 use crate::Outcome;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+const WARM_BLOCK_BYTES: usize = 1 << 20;
 
 /// A folder of this run alone, removed with everything in it when it is dropped.
 #[derive(Debug)]
@@ -31,6 +34,19 @@ impl Folder {
             }
             _ => Ok(folder),
         }
+    }
+
+    /// Has the system find so much memory for files and lets it go again. On a virtual machine memory that was not in
+    /// use for a while costs ten times as much as other memory, and which one a measurement gets is chance.
+    pub(crate) fn warm(&mut self, bytes: u64) -> Outcome<()> {
+        let path = self.fresh("warm");
+        let mut file = File::create_new(&path)?;
+        let block = vec![1; WARM_BLOCK_BYTES];
+        for _ in 0..bytes.div_ceil(WARM_BLOCK_BYTES as u64) {
+            file.write_all(&block)?;
+        }
+        drop(file);
+        remove(&path)
     }
 
     /// A name that is not in use, for a file or a folder.

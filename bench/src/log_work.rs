@@ -12,6 +12,9 @@ use std::time::Instant;
 /// Events of one batch.
 pub(crate) const BATCH_EVENTS: u64 = 1_000;
 
+/// About what one event takes on disk.
+pub(crate) const STORED_BYTES: u64 = 410;
+
 const PAYLOAD_BYTES: usize = 256;
 
 /// Different payloads for one batch: JSON objects of 256 bytes, as a heartbeat might be.

@@ -4,7 +4,7 @@ use super::flat::{Points, lines};
 use crate::Outcome;
 use crate::bus_work::{consume, file_bus, publish, run as run_on, runtime};
 use crate::folder::remove;
-use crate::log_work::{BATCH_EVENTS, nanos_each, payloads, topic_at};
+use crate::log_work::{BATCH_EVENTS, STORED_BYTES, nanos_each, payloads, topic_at};
 use crate::report::Line;
 use crate::table::Bench;
 use prombus::{Bus, SubscribeOptions, Subscription};
@@ -27,6 +27,7 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
     let mut deliver = Points::new(&counts);
     for _ in 0..bench.scale.repeats {
         for (at, &count) in counts.iter().enumerate() {
+            bench.folder.warm(bench.scale.events * STORED_BYTES)?;
             let path = bench.folder.fresh("groups");
             let bus = {
                 let _guard = runtime.enter();

@@ -4,7 +4,7 @@ use super::flat::{Points, lines};
 use crate::Outcome;
 use crate::bus_work::{consume, file_bus, publish, run as run_on, runtime};
 use crate::folder::remove;
-use crate::log_work::{BATCH_EVENTS, make_log, nanos_each, payloads, topic_at};
+use crate::log_work::{BATCH_EVENTS, STORED_BYTES, make_log, nanos_each, payloads, topic_at};
 use crate::report::Line;
 use crate::table::Bench;
 use prombus::{Bus, StartAt, SubscribeOptions};
@@ -30,6 +30,8 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
     for _ in 0..bench.scale.repeats {
         for (at, &count) in counts.iter().enumerate() {
             let (path, is_mine) = log_of(bench, count)?;
+            let publish_bytes = bench.scale.stored_publish_events * STORED_BYTES;
+            bench.folder.warm(publish_bytes)?;
             let costs = costs_at(bench, &path)?;
             if is_mine {
                 remove(&path)?;
