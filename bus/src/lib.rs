@@ -35,7 +35,10 @@ pub use names::{
 };
 pub use options::{Backoff, BusOptions, Limits};
 pub use pattern::Pattern;
-pub use prombus_store::{Clock, Durability, Id, Store, StoredEvent, SystemClock, TopicInfo};
+pub use prombus_store::{
+    Clock, Durability, Find, Id, Page, ReadError, ReadLimit, Store, StoreStatus, StoredEvent,
+    SystemClock, TimePage, TimeRange, TopicInfo,
+};
 pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published};
 pub use subscription::{Context, Delivery, SubscribeOptions, Subscription, SubscriptionControl};
 pub use topic::TopicConfig;

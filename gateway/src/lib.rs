@@ -1,5 +1,12 @@
-//! prombus on the network: who may do what, how fast, and what is counted.
+//! prombus on the network: one port for WebSocket and HTTP, who may do what, how fast, and what is counted.
 
 pub mod auth;
+mod denied;
+mod gateway;
+mod http;
 pub mod limits;
 pub mod metrics;
+mod server;
+
+pub use gateway::{Gateway, GatewayOptions};
+pub use server::Server;
