@@ -106,6 +106,16 @@ impl SubscriptionControl {
             .for_each(|seat| seat.inbox.wake());
     }
 
+    /// Takes up to `count` more events than it holds now, whatever `max_in_flight` was. For somebody who asks for
+    /// events now and then instead of following all the time: nothing is leased that was not asked for.
+    pub fn ask_for(&self, count: usize) {
+        self.shared.subscriber.credit.set_free(count);
+        self.shared
+            .seats()
+            .values()
+            .for_each(|seat| seat.inbox.wake());
+    }
+
     /// Whether it is paused.
     pub fn is_paused(&self) -> bool {
         self.shared.subscriber.is_paused()

@@ -54,6 +54,6 @@ impl BulkReply {
     }
 }
 
-fn is_zero(count: &u64) -> bool {
+pub(super) fn is_zero(count: &u64) -> bool {
     *count == 0
 }

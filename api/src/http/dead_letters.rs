@@ -1,5 +1,6 @@
 //! `/dlq`: dead letters, and sending them round again.
 
+use super::bulk::is_zero;
 use super::settle::FailedId;
 use crate::frames::required;
 use crate::scan::{Fault, FromJson, Scanner};
@@ -71,6 +72,20 @@ pub struct RedriveReply {
     pub redriven: u64,
     /// The letters that were not, and why.
     pub failed: Vec<FailedId>,
+    /// How many more there were than are told, where they are too many.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_left_out: u64,
+}
+
+impl RedriveReply {
+    /// Counts a letter that was not sent, and tells it while fewer than `told_limit` are.
+    pub fn fail(&mut self, failed: FailedId, told_limit: usize) {
+        if self.failed.len() < told_limit {
+            self.failed.push(failed);
+        } else {
+            self.failed_left_out += 1;
+        }
+    }
 }
 
 impl<'a> FromJson<'a> for Redrive<'a> {

@@ -1,4 +1,4 @@
-//! Reading stored events: `/replay`, `/export`, `/latest-by-key`, `/sse` and `/dlq`.
+//! Reading stored events: `/replay`, `/export`, `/sse` and `/dlq`.
 
 use super::query::{Query, QueryWriter};
 use crate::options::Position;
@@ -35,15 +35,6 @@ pub struct ExportQuery {
     pub key: Option<String>,
 }
 
-/// Whose latest event is asked for: those of all keys where none is named.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LatestQuery {
-    /// The topic.
-    pub topic: String,
-    /// `key`, as often as there are keys.
-    pub keys: Vec<String>,
-}
-
 /// Some events of a topic.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EventPage {
@@ -64,6 +55,20 @@ pub fn write_event_page<'a>(
     events: impl IntoIterator<Item = &'a [u8], IntoIter: ExactSizeIterator>,
     next: Option<u64>,
 ) {
+    write_events(out, topic, events);
+    match next {
+        Some(next) => write_number(out, next),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.push(b'}');
+}
+
+/// A page up to the value of `next`.
+pub(super) fn write_events<'a>(
+    out: &mut Vec<u8>,
+    topic: &str,
+    events: impl IntoIterator<Item = &'a [u8], IntoIter: ExactSizeIterator>,
+) {
     let events = events.into_iter();
     out.extend_from_slice(b"{\"topic\":");
     write_text(out, topic);
@@ -72,11 +77,6 @@ pub fn write_event_page<'a>(
     out.extend_from_slice(b",\"events\":");
     write_list(out, events, |out, event| out.extend_from_slice(event));
     out.extend_from_slice(b",\"next\":");
-    match next {
-        Some(next) => write_number(out, next),
-        None => out.extend_from_slice(b"null"),
-    }
-    out.push(b'}');
 }
 
 impl ReadQuery {
@@ -123,25 +123,5 @@ impl ExportQuery {
             .push_if("afterId", self.after_id.as_ref())
             .push_if("key", self.key.as_ref())
             .finish()
-    }
-}
-
-impl LatestQuery {
-    /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, Refusal> {
-        Ok(Self {
-            topic: query.required("topic")?.to_owned(),
-            keys: query.all("key").map(str::to_owned).collect(),
-        })
-    }
-
-    /// Writes the query.
-    pub fn to_query(&self) -> String {
-        let mut query = QueryWriter::default();
-        query.push("topic", &self.topic);
-        for key in &self.keys {
-            query.push("key", key);
-        }
-        query.finish()
     }
 }

@@ -87,12 +87,12 @@ proptest! {
     ) {
         let read = ReadQuery { topic: topic.clone(), start, limit: numbers[0] };
         prop_assert_eq!(ReadQuery::parse(&Query::parse(&read.to_query()).unwrap()).unwrap(), read);
-        let (after_id, key) = texts;
+        let (after_id, key) = texts.clone();
         let group = GroupQuery { topic: topic.clone(), group: key.clone() };
         prop_assert_eq!(GroupQuery::parse(&Query::parse(&group.to_query()).unwrap()).unwrap(), group);
         let export = ExportQuery { topic: topic.clone(), from_ts: numbers[0], to_ts: numbers[1], ndjson, after_id, key };
         prop_assert_eq!(ExportQuery::parse(&Query::parse(&export.to_query()).unwrap()).unwrap(), export);
-        let latest = LatestQuery { topic, keys };
+        let latest = LatestQuery { topic, keys, after: texts.0, limit: numbers[1] };
         prop_assert_eq!(LatestQuery::parse(&Query::parse(&latest.to_query()).unwrap()).unwrap(), latest);
     }
 
@@ -283,6 +283,10 @@ fn records_go_into_pages_as_they_are() {
         String::from_utf8_lossy(&out),
         r#"{"topic":"t","count":0,"events":[],"next":null}"#
     );
+    out.clear();
+    write_latest_page(&mut out, "t", records, Some("k\""));
+    let page: LatestPage = serde_json::from_slice(&out).unwrap();
+    assert_eq!((page.count, page.next.as_deref()), (2, Some("k\"")));
     out.clear();
     let context = Context {
         attempt: 2,

@@ -15,7 +15,8 @@ pub(super) fn all() -> Value {
         "/sse": {"get": sse()},
         "/topics": {"get": list_topics()},
         "/topics/{topic}": {"get": get_topic(), "put": put_topic(), "delete": delete_topic()},
-        "/groups": {"get": list_groups()},
+        "/topics/{topic}/purge": {"post": purge_topic()},
+        "/groups": {"get": list_groups(), "delete": remove_group()},
         "/cursors": {"get": list_cursors(), "post": seek()},
         "/lag": {"get": lag()},
         "/explain": {"get": explain()},
@@ -85,6 +86,7 @@ fn export() -> Value {
         .query("ndjson", ndjson, "A record on each line, or an array.")
         .query("afterId", json!({"type": "string"}), "Only what comes after this event.")
         .query("key", json!({"type": "string"}), "Only events with this key.")
+        .query("gzip", json!({"type": "integer", "enum": [0, 1]}), "The same as `Accept-Encoding: gzip`.")
         .replies("200", "Every event of the range exactly once; gzip on request.", json!({
             "application/x-ndjson": {"schema": {"type": "string", "description": "A Record on each line."}},
             "application/json": {"schema": {"type": "array", "items": reference("Record")}},
@@ -94,6 +96,7 @@ fn export() -> Value {
 
 fn latest_by_key() -> Value {
     let keys = json!({"type": "array", "items": {"type": "string"}});
+    let limit = json!({"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000});
     Operation::new("latestByKey", "The latest event of each key")
         .required_query("topic", "The topic.")
         .query(
@@ -101,13 +104,19 @@ fn latest_by_key() -> Value {
             keys,
             "The keys, one by one; all where none is named.",
         )
-        .reply("One event for each key that has one.", "EventPage")
+        .query(
+            "after",
+            json!({"type": "string"}),
+            "Where none is named: only keys behind this one.",
+        )
+        .query("limit", limit, "The most events of one page.")
+        .reply("One event for each key that has one.", "LatestPage")
         .build()
 }
 
 fn sse() -> Value {
     Operation::new("sse", "Follow a topic as server-sent events")
-        .required_query("topic", "The topic or a pattern.")
+        .required_query("topic", "The topic.")
         .position(&["latest", "earliest", "ts", "afterId", "seq"])
         .header("Last-Event-ID", "Goes on behind this event.")
         .replies(
@@ -144,6 +153,24 @@ fn put_topic() -> Value {
 fn delete_topic() -> Value {
     Operation::new("deleteTopic", "Remove a topic, its events and its groups")
         .topic_in_path()
+        .empty_reply("It is gone.")
+        .build()
+}
+
+fn purge_topic() -> Value {
+    Operation::new(
+        "purgeTopic",
+        "Forget all events of a topic; positions go on",
+    )
+    .topic_in_path()
+    .reply("The topic.", "TopicInfo")
+    .build()
+}
+
+fn remove_group() -> Value {
+    Operation::new("removeGroup", "Remove a group; its subscriptions end")
+        .required_query("topic", "The topic.")
+        .required_query("group", "The group.")
         .empty_reply("It is gone.")
         .build()
 }

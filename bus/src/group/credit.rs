@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// The in-flight budget of one subscription.
 #[derive(Debug)]
 pub(crate) struct Credit {
-    limit: usize,
     state: Mutex<CreditState>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct CreditState {
+    limit: usize,
     in_flight: usize,
     /// The owners that wait, first come first served.
     queue: VecDeque<Weak<Inbox>>,
@@ -21,19 +21,29 @@ struct CreditState {
 
 impl Credit {
     pub(crate) fn new(limit: usize) -> Self {
-        Self {
+        let state = CreditState {
             limit,
-            state: Mutex::default(),
+            in_flight: 0,
+            queue: VecDeque::new(),
+        };
+        Self {
+            state: Mutex::new(state),
         }
     }
 
     pub(crate) fn limit(&self) -> usize {
-        self.limit
+        self.lock().limit
     }
 
     /// How much is left.
     pub(crate) fn free(&self) -> usize {
-        self.limit.saturating_sub(self.lock().in_flight)
+        self.lock().free()
+    }
+
+    /// Sets the limit so that `count` are left. Whoever calls this wakes the owners.
+    pub(crate) fn set_free(&self, count: usize) {
+        let mut state = self.lock();
+        state.limit = state.in_flight.saturating_add(count);
     }
 
     /// Takes up to `wanted` for the owner behind `inbox`. An owner that gets less waits in the queue and is woken
@@ -45,7 +55,7 @@ impl Credit {
             .queue
             .front()
             .is_none_or(|first| is_same(first, inbox));
-        let free = self.limit.saturating_sub(state.in_flight);
+        let free = state.free();
         let taken = if is_first { wanted.min(free) } else { 0 };
         state.in_flight += taken;
         if taken > 0 {
@@ -67,7 +77,7 @@ impl Credit {
             state.queue.push_back(Arc::downgrade(inbox));
         }
         // Some may have come back since the owner looked.
-        if state.in_flight < self.limit
+        if state.free() > 0
             && state
                 .queue
                 .front()
@@ -91,13 +101,19 @@ impl Credit {
             return;
         }
         state.queue.retain(|waiting| !is_same(waiting, inbox));
-        if state.in_flight < self.limit {
+        if state.free() > 0 {
             wake_first(&state.queue, inbox);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, CreditState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CreditState {
+    fn free(&self) -> usize {
+        self.limit.saturating_sub(self.in_flight)
     }
 }
 
@@ -132,6 +148,18 @@ mod tests {
         assert_eq!(credit.take(1, &quiet), 1);
         assert_eq!(credit.take(2, &busy), 1);
         assert_eq!(credit.free(), 0);
+    }
+
+    #[test]
+    fn what_is_left_can_be_set() {
+        let credit = Credit::new(1);
+        let owner = Arc::new(Inbox::new());
+        assert_eq!(credit.take(5, &owner), 1);
+        credit.set_free(3);
+        assert_eq!(credit.take(5, &owner), 3);
+        credit.set_free(0);
+        assert_eq!(credit.take(1, &owner), 0);
+        assert_eq!(credit.limit(), 4);
     }
 
     #[test]

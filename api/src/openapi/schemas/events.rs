@@ -20,6 +20,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("BulkReply", bulk_reply()),
         ("LineError", line_error()),
         ("EventPage", event_page()),
+        ("LatestPage", latest_page()),
     ]
 }
 
@@ -151,6 +152,23 @@ fn event_page() -> Value {
     });
     object(
         "Some events of a topic.",
+        vec![
+            ("topic", text("The topic.")),
+            ("count", count("How many are here.")),
+            ("events", list("The records.", &reference("Record"))),
+            ("next", next),
+        ],
+        vec![],
+    )
+}
+
+fn latest_page() -> Value {
+    let next = json!({
+        "type": ["string", "null"],
+        "description": "The key to go on from, with `after`; null where there is no more.",
+    });
+    object(
+        "The latest events of some keys.",
         vec![
             ("topic", text("The topic.")),
             ("count", count("How many are here.")),

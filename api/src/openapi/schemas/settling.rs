@@ -229,6 +229,9 @@ fn redrive_reply() -> Value {
                 list("The letters that were not.", &reference("FailedId")),
             ),
         ],
-        vec![],
+        vec![(
+            "failed_left_out",
+            count("How many more there were than are told."),
+        )],
     )
 }

@@ -115,6 +115,7 @@ fn event_samples() -> Vec<(&'static str, Value)> {
         ("LineError", reply(&bulk.errors[0])),
         ("BulkReply", reply(&bulk)),
         ("EventPage", reply(&page)),
+        ("LatestPage", reply(&latest_page())),
         (
             "EventPage",
             reply(&EventPage {
@@ -126,6 +127,15 @@ fn event_samples() -> Vec<(&'static str, Value)> {
         ("Health", reply(&Health::failing(text()))),
         ("Health", reply(&Health::ok())),
     ]
+}
+
+fn latest_page() -> LatestPage {
+    LatestPage {
+        topic: text(),
+        count: 1,
+        events: vec![raw_record()],
+        next: Some(text()),
+    }
 }
 
 fn error() -> ErrorBody {
@@ -406,6 +416,7 @@ fn dead_letter_samples() -> Vec<(&'static str, Value)> {
     let redriven = RedriveReply {
         topic: text(),
         failed: vec![failed()],
+        failed_left_out: 1,
         ..Default::default()
     };
     vec![
