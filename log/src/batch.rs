@@ -1,9 +1,12 @@
 //! What a caller wants committed: events, keyed records and changes to topics, in one step. A batch spells the JSON
 //! of its events when they are added, on the caller's thread; committing only has to fill in id, ts and seq.
 
+mod memory;
+
 use crate::event_id::Id;
 use crate::json_text::push_string;
 use crate::topic::TopicOptions;
+use memory::Memory;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -90,32 +93,38 @@ const FIELDS_BYTES: usize = 64;
 /// Events and changes to commit together. See [`Batch::atomic`] for what "together" means.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// The JSON of all events, each in two pieces: what follows the id, and what follows the seq.
-    text: Vec<u8>,
-    events: Vec<EncodedDraft>,
+    memory: Memory,
+    /// The topics of the events; one that has many in a row is here once for all of them.
+    topics: Vec<Arc<str>>,
+    /// The ids that publishers chose, in the order of their events.
+    own_ids: Vec<Id>,
     changes: Vec<Change>,
     atomic: bool,
 }
 
-/// Where the pieces of one drafted event lie in the batch's text.
+/// Where the pieces of one drafted event lie in the batch's text. Ranges count from its start.
 #[derive(Debug, Clone)]
-pub(crate) struct EncodedDraft {
-    pub(crate) topic: Arc<str>,
-    pub(crate) id: Option<Id>,
-    pub(crate) ts: Option<u64>,
-    pub(crate) tombstone: bool,
-    sid: Range<usize>,
+struct EncodedDraft {
+    start: usize,
+    ts: Option<u64>,
+    /// Its place among the batch's topics.
+    topic: u32,
+    /// Its place among the batch's own ids.
+    own_id: Option<u32>,
+    /// Where what follows the seq begins; what follows the id comes before it.
+    rest_at: u32,
     /// The key as JSON spells it, without the quotes.
-    key: Option<Range<usize>>,
-    payload: Range<usize>,
-    rest: Range<usize>,
+    key: Option<Range<u32>>,
+    payload: Range<u32>,
+    end: u32,
+    tombstone: bool,
 }
 
 /// One drafted event of a batch, ready to be given its position.
 #[derive(Debug, Clone, Copy)]
 pub struct EncodedEvent<'a> {
-    pub(crate) text: &'a [u8],
-    pub(crate) draft: &'a EncodedDraft,
+    batch: &'a Batch,
+    draft: &'a EncodedDraft,
 }
 
 impl Batch {
@@ -136,52 +145,44 @@ impl Batch {
 
     /// Adds an event to be published to `topic`.
     pub fn publish(&mut self, topic: &Arc<str>, draft: &Draft<'_>) {
-        let text = &mut self.text;
+        let (topic, own_id) = (self.topic_place(topic), self.own_id_place(draft.id));
+        let Memory { text, events } = &mut self.memory;
         text.reserve(draft.payload.len() + FIELDS_BYTES);
-        let sid_start = text.len();
+        let start = text.len();
+        let at = |text: &Vec<u8>| (text.len() - start) as u32;
         if let Some(sid) = draft.sid {
             text.extend_from_slice(b",\"sid\":");
             push_string(text, sid);
         }
-        let rest_start = text.len();
+        let rest_at = at(text);
         let key = draft.key.map(|key| {
             text.extend_from_slice(b",\"key\":");
-            let start = text.len() + 1;
+            let key_at = at(text) + 1;
             push_string(text, key);
-            start..text.len() - 1
+            key_at..at(text) - 1
         });
         if let Some(partition) = draft.partition {
             text.extend_from_slice(b",\"partition\":");
             crate::json_text::push_integer(text, u64::from(partition));
         }
-        if !draft.headers.is_empty() {
-            text.extend_from_slice(b",\"headers\":{");
-            for (at, (name, value)) in draft.headers.iter().enumerate() {
-                if at > 0 {
-                    text.push(b',');
-                }
-                push_string(text, name);
-                text.push(b':');
-                push_string(text, value);
-            }
-            text.push(b'}');
-        }
+        push_headers(text, draft.headers);
         text.extend_from_slice(b",\"payload\":");
-        let payload_start = text.len();
+        let payload_at = at(text);
         text.extend_from_slice(draft.payload.as_bytes());
-        let payload = payload_start..text.len();
+        let payload = payload_at..at(text);
         push_strings(text, b",\"caused_by\":[", draft.caused_by);
         push_strings(text, b",\"tags\":[", draft.tags);
         text.push(b'}');
-        self.events.push(EncodedDraft {
-            topic: topic.clone(),
-            id: draft.id,
+        events.push(EncodedDraft {
+            start,
             ts: draft.ts,
-            tombstone: draft.tombstone,
-            sid: sid_start..rest_start,
+            topic,
+            own_id,
+            rest_at,
             key,
             payload,
-            rest: rest_start..self.text.len(),
+            end: at(text),
+            tombstone: draft.tombstone,
         });
     }
 
@@ -197,12 +198,17 @@ impl Batch {
 
     /// Whether there is nothing to commit.
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.changes.is_empty()
+        self.memory.events.is_empty() && self.changes.is_empty()
+    }
+
+    /// Whether an event has an id that its publisher chose.
+    pub(crate) fn has_own_ids(&self) -> bool {
+        !self.own_ids.is_empty()
     }
 
     /// Bytes of the JSON of all events, without what the log adds.
     pub(crate) fn text_bytes(&self) -> usize {
-        self.text.len()
+        self.memory.text.len()
     }
 
     /// The changes, in the order they were added.
@@ -212,22 +218,35 @@ impl Batch {
 
     /// The events, in the order they were added.
     pub fn events(&self) -> impl ExactSizeIterator<Item = EncodedEvent<'_>> {
-        self.events.iter().map(|draft| EncodedEvent {
-            text: &self.text,
-            draft,
-        })
+        let drafts = self.memory.events.iter();
+        drafts.map(|draft| EncodedEvent { batch: self, draft })
+    }
+
+    fn topic_place(&mut self, topic: &Arc<str>) -> u32 {
+        let is_last = |last: &Arc<str>| Arc::ptr_eq(last, topic);
+        if !self.topics.last().is_some_and(is_last) {
+            self.topics.push(topic.clone());
+        }
+        (self.topics.len() - 1) as u32
+    }
+
+    fn own_id_place(&mut self, id: Option<Id>) -> Option<u32> {
+        let place = self.own_ids.len() as u32;
+        self.own_ids.push(id?);
+        Some(place)
     }
 }
 
 impl<'a> EncodedEvent<'a> {
     /// The topic it is for.
     pub fn topic(&self) -> &'a Arc<str> {
-        &self.draft.topic
+        &self.batch.topics[self.draft.topic as usize]
     }
 
     /// The publisher's own id, if it chose one.
     pub fn id(&self) -> Option<Id> {
-        self.draft.id
+        let place = self.draft.own_id?;
+        Some(self.batch.own_ids[place as usize])
     }
 
     /// The publisher's own time, if it gave one.
@@ -237,29 +256,59 @@ impl<'a> EncodedEvent<'a> {
 
     /// The payload's JSON.
     pub fn payload(&self) -> &'a [u8] {
-        &self.text[self.draft.payload.clone()]
+        self.text(&self.draft.payload)
+    }
+
+    /// Whether the payload says that the key is gone.
+    pub(crate) fn is_tombstone(&self) -> bool {
+        self.draft.tombstone
+    }
+
+    /// Whether its publisher chose the id.
+    pub(crate) fn has_own_id(&self) -> bool {
+        self.draft.own_id.is_some()
     }
 
     /// `,"sid":"…"`, or nothing.
     pub(crate) fn sid_json(&self) -> &'a [u8] {
-        &self.text[self.draft.sid.clone()]
+        self.text(&(0..self.draft.rest_at))
     }
 
     /// Everything that follows the seq, up to and with the closing brace.
     pub(crate) fn rest_json(&self) -> &'a [u8] {
-        &self.text[self.draft.rest.clone()]
+        self.text(&(self.draft.rest_at..self.draft.end))
     }
 
-    /// The key as JSON spells it, without the quotes.
-    pub(crate) fn key_json(&self) -> Option<&'a [u8]> {
-        let range = self.draft.key.clone()?;
-        Some(&self.text[range])
+    /// Bytes of the key as JSON spells it, without the quotes.
+    pub(crate) fn key_json_bytes(&self) -> Option<usize> {
+        self.draft.key.as_ref().map(ExactSizeIterator::len)
     }
 
     /// Where the payload starts within [`Self::rest_json`].
     pub(crate) fn payload_offset_in_rest(&self) -> usize {
-        self.draft.payload.start - self.draft.rest.start
+        (self.draft.payload.start - self.draft.rest_at) as usize
     }
+
+    fn text(&self, range: &Range<u32>) -> &'a [u8] {
+        let start = self.draft.start;
+        &self.batch.memory.text[start + range.start as usize..start + range.end as usize]
+    }
+}
+
+fn push_headers(text: &mut Vec<u8>, headers: &[(String, String)]) {
+    if headers.is_empty() {
+        return;
+    }
+    text.extend_from_slice(b",\"headers\":{");
+    for (at, (name, value)) in headers.iter().enumerate() {
+        if at > 0 {
+            text.push(b',');
+        }
+        push_string(text, name);
+        text.push(b':');
+        push_string(text, value);
+    }
+    text.push(b'}');
 }
 
 fn push_strings(text: &mut Vec<u8>, opening: &[u8], strings: &[String]) {

@@ -287,7 +287,7 @@ impl Shared {
         if batch.is_empty() {
             return Commit::settled(Ok(crate::receipt::Receipt::default()));
         }
-        let has_own_ids = batch.events().any(|event| event.id().is_some());
+        let has_own_ids = batch.has_own_ids();
         let (admitted, wants_sync) = loop {
             // Own ids are looked up before the lock is taken. If a segment was sealed meanwhile its ids may have
             // been missed, and the look-up is repeated.

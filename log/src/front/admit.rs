@@ -151,10 +151,10 @@ impl Front {
             at: at as u32,
             bytes: (self.pending.bytes.len() - at) as u32,
             after_sync: topic.visible_after_sync(seq),
-            keyed: event.key_json().is_some(),
+            keyed: event.key_json_bytes().is_some(),
         });
         let placed = Placed { id, seq, ts };
-        if event.id().is_some() {
+        if event.has_own_id() {
             let number = topic.record.number;
             self.own_ids
                 .insert(number, &placed, event.payload(), self.segment);

@@ -141,7 +141,7 @@ impl Shared {
     /// Which of a batch's own ids readers can see already, or were made for events on their way. Empty if no event
     /// has an own id.
     pub(crate) fn look_up_own_ids(&self, batch: &Batch) -> Result<Vec<Option<Held>>, ReadError> {
-        if batch.events().all(|event| event.id().is_none()) {
+        if !batch.has_own_ids() {
             return Ok(Vec::new());
         }
         let mut held = Vec::with_capacity(batch.events().len());

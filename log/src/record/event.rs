@@ -51,9 +51,9 @@ pub(crate) fn write_event(
     flags: u8,
 ) {
     let flags = flags
-        | if event.id().is_some() { OWN_ID } else { 0 }
+        | if event.has_own_id() { OWN_ID } else { 0 }
         | if event.ts().is_some() { OWN_TS } else { 0 }
-        | if event.draft.tombstone { TOMBSTONE } else { 0 };
+        | if event.is_tombstone() { TOMBSTONE } else { 0 };
     let start = start_frame(out, Kind::Event, flags);
     out.extend_from_slice(&[0; HEAD_BYTES - FRAME_BYTES - 2]);
     let body = start + HEAD_BYTES;
@@ -80,7 +80,7 @@ pub(crate) fn write_event(
     let payload_at = out.len() - body + event.payload_offset_in_rest();
     out.extend_from_slice(event.rest_json());
 
-    let key_length = event.key_json().map_or(0, |key| key.len() + 1) as u16;
+    let key_length = event.key_json_bytes().map_or(0, |bytes| bytes + 1) as u16;
     let head = &mut out[start..body];
     head[10] = id_length as u8;
     head[11] = place.topic.len() as u8;
