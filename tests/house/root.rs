@@ -10,6 +10,7 @@ const ENTRIES: &[&str] = &[
     "bus/",
     "cli/",
     "client/",
+    "deploy/",
     "docs/",
     "fuzz/",
     "gateway/",

@@ -1,0 +1,128 @@
+use super::*;
+use std::io::Write;
+
+fn load(file: &str, environment: &[(&str, &str)], flags: &str) -> anyhow::Result<Config> {
+    let mut on_disk = tempfile::NamedTempFile::new().expect("a file");
+    on_disk.write_all(file.as_bytes()).expect("it is written");
+    let environment = environment
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let flags = flags.parse().expect("flags as a table");
+    Config::load(Some(on_disk.path()), environment, flags)
+}
+
+fn refused(file: &str, environment: &[(&str, &str)], flags: &str) -> String {
+    let error = load(file, environment, flags).expect_err("a refusal");
+    format!("{error:#}")
+}
+
+#[test]
+fn nothing_said_gives_the_defaults() {
+    let config = load("", &[("HOME", "x")], "").expect("a configuration");
+    assert_eq!(config, Config::default());
+    assert_eq!(config.listen[0].to_string(), "127.0.0.1:8090");
+}
+
+#[test]
+fn flags_win_over_environment_over_file() {
+    let file = "store = \"file:a\"\nmax_connections = 1\nauto_create_topics = false\n[limits]\nmax_payload_bytes = 100";
+    let environment = [
+        ("PROMBUS_STORE", "file:b"),
+        ("PROMBUS_MAX_CONNECTIONS", "2"),
+        ("PROMBUS_LIMITS__MAX_MESSAGE_BYTES", "5000"),
+        ("PROMBUS_LISTEN", "127.0.0.1:1, [::1]:2"),
+        ("PROMBUS_URL", "http://elsewhere"),
+    ];
+    let config = load(file, &environment, "store = \"memory:\"").expect("a configuration");
+    assert_eq!(config.store, "memory:");
+    assert_eq!(config.max_connections, 2);
+    assert!(!config.auto_create_topics);
+    assert_eq!(config.limits.max_payload_bytes, 100);
+    assert_eq!(config.limits.max_message_bytes, 5_000);
+    assert_eq!(config.listen.len(), 2);
+}
+
+#[test]
+fn a_token_comes_from_its_short_names_and_stays_text() {
+    let token = |environment: &[(&str, &str)]| {
+        let config = load("", environment, "").expect("a configuration");
+        config.auth.token.map(|token| token.expose().to_owned())
+    };
+    assert_eq!(token(&[("WS_TOKEN", "007")]).as_deref(), Some("007"));
+    let both = [("PROMBUS_TOKEN", "new"), ("WS_TOKEN", "old")];
+    assert_eq!(token(&both).as_deref(), Some("new"));
+}
+
+#[test]
+fn an_unknown_key_is_named_with_where_it_stands() {
+    let error = refused("listn = []", &[], "");
+    assert!(
+        error.contains("listn") && error.contains("line 1"),
+        "{error}"
+    );
+    let error = refused("[limits]\nmax_paylod_bytes = 1", &[], "");
+    assert!(error.contains("max_paylod_bytes"), "{error}");
+    let error = refused("", &[("PROMBUS_STROE", "memory:")], "");
+    assert!(
+        error.contains("PROMBUS_STROE") && error.contains("stroe"),
+        "{error}"
+    );
+    let error = refused("[[topics]]\nname = \"t\"\npartitions = 3", &[], "");
+    assert!(error.contains("partitions"), "{error}");
+}
+
+#[test]
+fn values_that_make_no_sense_are_refused() {
+    for (file, word) in [
+        ("listen = []", "listen"),
+        ("listen = [\"nowhere\"]", "listen"),
+        (
+            "limits.conn_publish = { capacity = 0, refill_per_sec = 1 }",
+            "conn_publish",
+        ),
+        ("[[topics]]\nname = \"a b\"", "a b"),
+        (
+            "[[topics]]\nname = \"t\"\nretention = \"3 days\"",
+            "retention",
+        ),
+        ("[[topics]]\nname = \"t\"\nmax_events = 0", "max_events"),
+        ("auth = { token = \"a\", jwt_secret = \"b\" }", "jwt_secret"),
+        ("auth = { token = \"\" }", "token"),
+    ] {
+        let error = refused(file, &[], "");
+        assert!(error.contains(word), "{file}: {error}");
+    }
+}
+
+#[test]
+fn the_world_is_let_in_only_with_a_token_or_on_purpose() {
+    let open = "listen = [\"0.0.0.0:8090\"]\n";
+    let error = refused(open, &[], "");
+    assert!(
+        error.contains("--token") && error.contains("--insecure"),
+        "{error}"
+    );
+    assert!(load(open, &[("WS_TOKEN", "t")], "").is_ok());
+    assert!(load(open, &[], "insecure = true").is_ok());
+}
+
+#[test]
+fn topics_say_how_they_are_kept() {
+    let file = "[[topics]]\nname = \"heartbeat.*\"\nretention = \"3d\"\ndurability = \"os\"\n\
+        publish = { capacity = 5, refill_per_sec = 6 }\n[[topics]]\nname = \"state\"\ncompaction = true";
+    let config = load(file, &[], "").expect("a configuration");
+    let [beats, state] = config.topics.as_slice() else {
+        panic!("two topics");
+    };
+    assert!(!beats.is_one() && state.is_one() && state.config().compaction);
+    assert_eq!(beats.config().retention_ms, Some(3 * 24 * 60 * 60 * 1_000));
+    assert_eq!(beats.config().durability, prombus::Durability::Os);
+    assert_eq!(beats.publish.map(|rate| rate.refill_per_sec), Some(6));
+}
+
+#[test]
+fn a_file_that_was_asked_for_has_to_be_there() {
+    let missing = Path::new("no-such-folder/prombus.toml");
+    let error = Config::load(Some(missing), [], Table::new()).expect_err("a refusal");
+    assert!(error.to_string().contains("no-such-folder"), "{error}");
+}

@@ -1,0 +1,58 @@
+//! The `[[topics]]` of the configuration.
+
+use anyhow::Context;
+use prombus::{Durability, Pattern, TopicConfig, check_topic};
+use prombus_api::http::Age;
+use prombus_gateway::limits::Rate;
+use serde::Deserialize;
+
+/// A topic, or all whose names fit a pattern.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TopicEntry {
+    /// Its name, or a pattern.
+    pub(crate) name: String,
+    #[serde(default)]
+    durability: prombus_api::http::Durability,
+    retention: Option<Age>,
+    max_bytes: Option<u64>,
+    max_events: Option<u64>,
+    #[serde(default)]
+    compaction: bool,
+    /// How fast it may be published to.
+    pub(crate) publish: Option<Rate>,
+}
+
+impl TopicEntry {
+    /// Whether it names one topic, which is then made at the start.
+    pub(crate) fn is_one(&self) -> bool {
+        !Pattern::is_pattern(&self.name)
+    }
+
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let about = || format!("topic {:?}", self.name);
+        match self.is_one() {
+            true => check_topic(&self.name).with_context(about)?,
+            false => drop(Pattern::for_topics(&self.name).with_context(about)?),
+        }
+        if let Some(rate) = self.publish {
+            rate.check("publish").with_context(about)?;
+        }
+        self.config().check().with_context(about)
+    }
+
+    /// How the topic is to be kept.
+    pub(crate) fn config(&self) -> TopicConfig {
+        TopicConfig {
+            durability: match self.durability {
+                prombus_api::http::Durability::Fsync => Durability::Fsync,
+                prombus_api::http::Durability::Os => Durability::Os,
+            },
+            retention_ms: self.retention.map(|age| age.ms),
+            max_bytes: self.max_bytes,
+            max_events: self.max_events,
+            compaction: self.compaction,
+            ..TopicConfig::default()
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The prombus binary: the server, and everything one does with it from a shell. Data goes to stdout, talk to stderr;
+//! an error says what to do next and exits with 1, a wrong call with 2.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is the room that talks to people"
+)]
+
+mod config;
+mod jwks;
+mod logs;
+mod running;
+mod store;
+mod verbs;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match verbs::Cli::parse().run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("prombus: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! A server from its configuration to its end: opens the store, binds, says where, serves, and winds down when told.
+
+mod greeting;
+mod signals;
+
+use crate::config::Config;
+use crate::{jwks, store};
+use anyhow::Context;
+use prombus::error::AdminError;
+use prombus::{Bus, BusOptions, Clock, Limits, SystemClock, TopicConfig};
+use prombus_gateway::auth::Authenticator;
+use prombus_gateway::{Gateway, GatewayOptions, Server};
+use std::future::Future;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often it is looked whether the key set should be loaded again.
+const KEYS_LOOK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Serves until a signal, with `beside` running as long as the server does.
+pub(crate) fn run<F>(config: &Config, beside: impl FnOnce(Bus) -> F) -> anyhow::Result<ExitCode>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let exit_code = runtime.block_on(async {
+        let store = store::open(&config.store)?;
+        let bus = Bus::open(store, bus_options(config))?;
+        declare_topics(&bus, config).await?;
+        let gateway = Gateway::new(
+            bus.clone(),
+            authenticator(config).await?,
+            gateway_options(config),
+        )?;
+        let server = Server::bind(gateway.clone(), &config.listen).await.context(
+            "another server may be running there: stop it, or choose another address with --listen",
+        )?;
+        let signals = signals::listen().context("cannot listen for signals")?;
+        greeting::print(config, &server.addresses()?, &bus);
+        let beside = tokio::spawn(beside(bus.clone()));
+        let exit_code = serve_until_signal(signals, &gateway, &bus, server).await;
+        beside.abort();
+        exit_code
+    });
+    // What still reads a disk that does not answer is not waited for.
+    runtime.shutdown_background();
+    exit_code
+}
+
+/// Serves, drains at the first signal, and gives up waiting at the second.
+async fn serve_until_signal(
+    mut signals: signals::Signals,
+    gateway: &Arc<Gateway>,
+    bus: &Bus,
+    server: Server,
+) -> anyhow::Result<ExitCode> {
+    let serving = tokio::spawn(server.serve());
+    signals.next().await;
+    tracing::info!("draining: no new work is taken, what was begun is finished");
+    let winding_down = async {
+        gateway.drain();
+        // It ends when connections have wound down; a panic in it was reported where it happened.
+        let _ = serving.await;
+        bus.close().await.context("the store could not be closed")
+    };
+    tokio::select! {
+        closed = winding_down => {
+            closed?;
+            tracing::info!("stopped");
+            Ok(ExitCode::SUCCESS)
+        }
+        () = signals.next() => {
+            tracing::warn!("stopped at once; the log is safe, acknowledgements of the last moments may be repeated");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn bus_options(config: &Config) -> BusOptions {
+    BusOptions {
+        limits: Limits {
+            max_payload_bytes: config.limits.max_payload_bytes,
+            ..Limits::default()
+        },
+        auto_create_topics: config.auto_create_topics,
+        topic_defaults: config
+            .topics
+            .iter()
+            .map(|topic| (topic.name.clone(), topic.config()))
+            .collect(),
+        ..BusOptions::default()
+    }
+}
+
+fn gateway_options(config: &Config) -> GatewayOptions {
+    GatewayOptions {
+        limits: config.limits,
+        topic_rates: config
+            .topics
+            .iter()
+            .filter_map(|topic| Some((topic.name.clone(), topic.publish?)))
+            .collect(),
+        cors_origins: config.cors_origins.clone(),
+        max_connections: config.max_connections,
+        drain_timeout_ms: config.drain_timeout_ms,
+        ..GatewayOptions::default()
+    }
+}
+
+/// Topics that the configuration names are there from the start, and as it says.
+async fn declare_topics(bus: &Bus, config: &Config) -> anyhow::Result<()> {
+    for topic in config.topics.iter().filter(|topic| topic.is_one()) {
+        let wanted = topic.config();
+        let declared = match bus.topic(&topic.name) {
+            Ok(info) if TopicConfig::of(&info) == wanted => Ok(()),
+            Ok(_) => bus.configure_topic(&topic.name, &wanted).await,
+            Err(AdminError::UnknownTopic(_)) => bus.create_topic(&topic.name, &wanted).await,
+            Err(error) => Err(error),
+        };
+        declared.with_context(|| format!("cannot set up topic {}", topic.name))?;
+    }
+    Ok(())
+}
+
+/// The authenticator, with a task that keeps its keys fresh.
+async fn authenticator(config: &Config) -> anyhow::Result<Authenticator> {
+    let authenticator = config.auth.authenticator(jwks::at)?;
+    if let Err(error) = authenticator.refresh(SystemClock.now_ms()).await {
+        tracing::warn!(%error, "nobody is let in until the keys can be loaded");
+    }
+    let refreshed = authenticator.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(KEYS_LOOK_INTERVAL).await;
+            if let Err(error) = refreshed.refresh_if_due(SystemClock.now_ms()).await {
+                tracing::warn!(%error, "the keys of before stay in use");
+            }
+        }
+    });
+    Ok(authenticator)
+}

@@ -1,0 +1,65 @@
+//! `dev`: a server in memory with something to look at.
+
+use crate::config::{Config, LogFormat};
+use crate::{logs, running};
+use clap::Args;
+use prombus::{Bus, PublishOptions};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+use tracing::Level;
+
+/// The processes that seem to run: host, name and pid.
+const PROCESSES: [(&str, &str, u32); 3] = [
+    ("web-1", "api", 411),
+    ("web-2", "api", 387),
+    ("work-1", "mailer", 1_203),
+];
+const BEAT_TOPIC: &str = "heartbeat.received";
+const BEAT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Run a server in memory, with sample heartbeats each second on heartbeat.received
+#[derive(Debug, Args)]
+pub(super) struct Dev {
+    /// Where to listen
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
+    listen: SocketAddr,
+}
+
+impl Dev {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let config = Config {
+            listen: vec![self.listen],
+            store: "memory:".to_owned(),
+            ..Config::default()
+        };
+        logs::begin(LogFormat::Text, Level::INFO);
+        running::run(&config, beat)
+    }
+}
+
+/// Publishes heartbeats until the bus is closed.
+async fn beat(bus: Bus) {
+    let mut ticks = tokio::time::interval(BEAT_INTERVAL);
+    for tick in 0_u32.. {
+        ticks.tick().await;
+        for (host, name, pid) in PROCESSES {
+            let beat = json!({
+                "pid": pid,
+                "name": name,
+                "host": host,
+                "cpu_pct": f64::from((tick * 7 + pid) % 400) / 10.0,
+                "mem_mb": 90 + (tick + pid) % 32,
+            });
+            let key = format!("{host}:{name}:{pid}");
+            let options = PublishOptions {
+                key: Some(&key),
+                ..PublishOptions::default()
+            };
+            if bus.publish(BEAT_TOPIC, &beat, &options).await.is_err() {
+                return;
+            }
+        }
+    }
+}
