@@ -19,9 +19,6 @@ const TAG_LOW_BITS: u32 = 18;
 /// Where the hyphens of a UUID stand in its text.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
-/// Where the two digits of each byte of a UUID stand in its text.
-const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
-
 /// An event's id as text, kept inline.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Id {
@@ -50,7 +47,11 @@ impl Id {
 
     /// The id as text.
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.text[..self.length as usize]).unwrap_or_default()
+        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.text[..usize::from(self.length)]
     }
 
     fn inline(bytes: &[u8]) -> Self {
@@ -74,12 +75,14 @@ impl MadeId {
             | 0b10 << 62
             | tag_low << SEQ_BITS
             | u128::from(self.seq & MAX_SEQ);
-        const HEX: &[u8; 16] = b"0123456789abcdef";
         let mut text = [b'-'; UUID_TEXT_BYTES];
-        for (byte, at) in bits.to_be_bytes().into_iter().zip(DIGITS) {
-            text[at] = HEX[usize::from(byte >> 4)];
-            text[at + 1] = HEX[usize::from(byte & 15)];
-        }
+        let digits = [bits >> 96, bits >> 64, bits >> 32, bits].map(|bits| hex_digits(bits as u32));
+        text[..8].copy_from_slice(&digits[0]);
+        text[9..13].copy_from_slice(&digits[1][..4]);
+        text[14..18].copy_from_slice(&digits[1][4..]);
+        text[19..23].copy_from_slice(&digits[2][..4]);
+        text[24..28].copy_from_slice(&digits[2][4..]);
+        text[28..].copy_from_slice(&digits[3]);
         Id::inline(&text)
     }
 
@@ -120,6 +123,18 @@ pub(crate) fn tag_of(log_id: u64, number: u32) -> u32 {
     xxh3_64(&bytes) as u32 & ((1 << TAG_BITS) - 1)
 }
 
+/// A number in lower-case hexadecimal. All digits are made at once, each in its byte of a word: ids are spelled as often
+/// as events are stored.
+fn hex_digits(number: u32) -> [u8; 8] {
+    let mut word = u64::from(number);
+    word = (word & 0xffff_0000) << 16 | (word & 0xffff);
+    word = (word & 0x0000_ff00_0000_ff00) << 8 | (word & 0x0000_00ff_0000_00ff);
+    word = (word & 0x00f0_00f0_00f0_00f0) << 4 | (word & 0x000f_000f_000f_000f);
+    let is_letter = (word + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    let digits = word + 0x3030_3030_3030_3030 + is_letter * u64::from(b'a' - b'0' - 10);
+    digits.to_be_bytes()
+}
+
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -156,6 +171,19 @@ mod tests {
             let _ = MadeId::parse(&text);
             let _ = Id::own(&text);
         }
+    }
+
+    #[test]
+    fn made_ids_are_spelled_like_every_uuid() {
+        let made = MadeId {
+            ms: 0x0123_4567_89ab,
+            tag: 0x3fed_cba9,
+            seq: 0xfed_cba9_8765,
+        };
+        assert_eq!(
+            made.to_id().as_str(),
+            "01234567-89ab-7ffb-9cba-9fedcba98765"
+        );
     }
 
     #[test]

@@ -3,9 +3,10 @@
 
 mod event;
 mod frame;
+mod spelling;
 mod state;
 
 pub use event::{EventBlock, StoredEvent};
-pub(crate) use event::{EventPlace, write_event};
 pub(crate) use frame::{FRAME_BYTES, Frame, FrameError, Kind, LAST_OF_BATCH, read_frame};
+pub(crate) use spelling::{EventPlace, EventSpelling};
 pub(crate) use state::{StateRecord, TopicRecord};

@@ -8,7 +8,7 @@ use crate::error::{CommitError, IdConflict, LimitReached, UnknownTopic, VersionM
 use crate::event_id::{Id, MadeId};
 use crate::gate::Gate;
 use crate::receipt::{EventOutcome, Keyed, Placed, Receipt};
-use crate::record::{EventPlace, LAST_OF_BATCH, StateRecord, write_event};
+use crate::record::{EventPlace, LAST_OF_BATCH, StateRecord};
 use crate::topic::Durability;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -143,7 +143,9 @@ impl Front {
             ts,
             seq,
         };
-        write_event(&mut self.pending.bytes, event, &event_place, flags);
+        topic
+            .spelling
+            .write(&mut self.pending.bytes, event, &event_place, flags);
         self.pending.events.push(NewEvent {
             topic: topic.record.number,
             seq,

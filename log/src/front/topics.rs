@@ -2,7 +2,7 @@
 
 use super::Held;
 use crate::event_id::tag_of;
-use crate::record::TopicRecord;
+use crate::record::{EventSpelling, TopicRecord};
 use crate::topic::{Durability, TopicOptions};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub(crate) struct Topic {
     pub(crate) tail: Arc<AtomicU64>,
     /// The last position that becomes visible by sync.
     last_synced_seq: u64,
+    /// How its records begin.
+    pub(crate) spelling: EventSpelling,
 }
 
 impl Topics {
@@ -45,6 +47,7 @@ impl Topics {
             tag: tag_of(self.log_id, record.number),
             tail,
             last_synced_seq: 0,
+            spelling: EventSpelling::default(),
             record,
         };
         self.by_name

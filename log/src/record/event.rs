@@ -8,22 +8,23 @@
 //! Offsets are within the body; lengths of id and key are as JSON spells them. The id always starts at 7
 //! (`{"id":"`), the key follows the seq.
 
-use super::frame::{FRAME_BYTES, FrameError, Kind, finish_frame, read_frame, start_frame, u32_at};
+use super::frame::{FrameError, Kind, read_frame, u32_at};
+use super::spelling::{EventPlace, EventSpelling};
 use crate::batch::EncodedEvent;
 use crate::event_id::Id;
-use crate::json_text::{digits_of, push_integer, push_string, unescape};
+use crate::json_text::{digits_of, unescape};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-const HEAD_BYTES: usize = 44;
-const ID_AT: usize = br#"{"id":""#.len();
+pub(super) const HEAD_BYTES: usize = 44;
+pub(super) const ID_AT: usize = br#"{"id":""#.len();
 const BEFORE_SEQ: usize = br#"","seq":"#.len();
 const BEFORE_KEY: usize = br#","key":""#.len();
 
-const OWN_ID: u8 = 1 << 1;
-const OWN_TS: u8 = 1 << 2;
-const TOMBSTONE: u8 = 1 << 3;
+pub(super) const OWN_ID: u8 = 1 << 1;
+pub(super) const OWN_TS: u8 = 1 << 2;
+pub(super) const TOMBSTONE: u8 = 1 << 3;
 
 /// A stored event: shared bytes of the block it was read with, and where it lies in them. Cloning copies no bytes.
 #[derive(Clone)]
@@ -33,67 +34,6 @@ pub struct StoredEvent {
     bytes: usize,
 }
 
-/// What the log gives an event when it takes it in.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct EventPlace<'a> {
-    pub(crate) topic_number: u32,
-    pub(crate) topic: &'a str,
-    pub(crate) id: &'a Id,
-    pub(crate) ts: u64,
-    pub(crate) seq: u64,
-}
-
-/// Appends the record of `event` at `place`; `flags` is `LAST_OF_BATCH` or 0.
-pub(crate) fn write_event(
-    out: &mut Vec<u8>,
-    event: EncodedEvent<'_>,
-    place: &EventPlace<'_>,
-    flags: u8,
-) {
-    let flags = flags
-        | if event.has_own_id() { OWN_ID } else { 0 }
-        | if event.ts().is_some() { OWN_TS } else { 0 }
-        | if event.is_tombstone() { TOMBSTONE } else { 0 };
-    let start = start_frame(out, Kind::Event, flags);
-    out.extend_from_slice(&[0; HEAD_BYTES - FRAME_BYTES - 2]);
-    let body = start + HEAD_BYTES;
-
-    out.extend_from_slice(br#"{"id":"#);
-    match event.id() {
-        Some(own) => push_string(out, own.as_str()),
-        // A made id has nothing to escape.
-        None => {
-            out.push(b'"');
-            out.extend_from_slice(place.id.as_str().as_bytes());
-            out.push(b'"');
-        }
-    }
-    let id_length = out.len() - body - ID_AT - 1;
-    out.extend_from_slice(event.sid_json());
-    out.extend_from_slice(br#","ts":"#);
-    push_integer(out, place.ts);
-    out.extend_from_slice(br#","topic":""#);
-    let topic_at = out.len() - body;
-    out.extend_from_slice(place.topic.as_bytes());
-    out.extend_from_slice(br#"","seq":"#);
-    push_integer(out, place.seq);
-    let payload_at = out.len() - body + event.payload_offset_in_rest();
-    out.extend_from_slice(event.rest_json());
-
-    let key_length = event.key_json_bytes().map_or(0, |bytes| bytes + 1) as u16;
-    let head = &mut out[start..body];
-    head[10] = id_length as u8;
-    head[11] = place.topic.len() as u8;
-    head[12..16].copy_from_slice(&place.topic_number.to_le_bytes());
-    head[16..24].copy_from_slice(&place.seq.to_le_bytes());
-    head[24..32].copy_from_slice(&place.ts.to_le_bytes());
-    head[32..34].copy_from_slice(&(topic_at as u16).to_le_bytes());
-    head[34..36].copy_from_slice(&key_length.to_le_bytes());
-    head[36..40].copy_from_slice(&(payload_at as u32).to_le_bytes());
-    head[40..44].copy_from_slice(&(event.payload().len() as u32).to_le_bytes());
-    finish_frame(out, start);
-}
-
 /// Encodes events outside the log, many into one shared block, for stores that keep events elsewhere.
 #[derive(Debug, Default)]
 pub struct EventBlock {
@@ -101,6 +41,7 @@ pub struct EventBlock {
     records: Vec<u8>,
     /// Where each record ends.
     ends: Vec<usize>,
+    spelling: EventSpelling,
 }
 
 impl EventBlock {
@@ -113,7 +54,8 @@ impl EventBlock {
             ts,
             seq,
         };
-        write_event(&mut self.records, event, &place, super::LAST_OF_BATCH);
+        self.spelling
+            .write(&mut self.records, event, &place, super::LAST_OF_BATCH);
         self.ends.push(self.records.len());
     }
 
@@ -155,7 +97,7 @@ impl StoredEvent {
             ts,
             seq,
         };
-        write_event(&mut block, event, &place, super::LAST_OF_BATCH);
+        EventSpelling::default().write(&mut block, event, &place, super::LAST_OF_BATCH);
         let bytes = block.len();
         Self {
             block: Arc::new(block),

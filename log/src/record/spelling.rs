@@ -1,0 +1,116 @@
+//! Spelling event records. Events that come in a row differ in little more than position and payload, so what they
+//! begin with is spelled once and then copied.
+
+use super::event::{HEAD_BYTES, ID_AT, OWN_ID, OWN_TS, TOMBSTONE};
+use super::frame::{FRAME_BYTES, Kind, finish_frame, start_frame};
+use crate::batch::EncodedEvent;
+use crate::event_id::Id;
+use crate::json_text::{push_integer, push_string};
+use std::sync::Arc;
+
+/// What the log gives an event when it takes it in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventPlace<'a> {
+    pub(crate) topic_number: u32,
+    pub(crate) topic: &'a Arc<str>,
+    pub(crate) id: &'a Id,
+    pub(crate) ts: u64,
+    pub(crate) seq: u64,
+}
+
+/// How the last record began, for the next one.
+#[derive(Debug, Default)]
+pub(crate) struct EventSpelling {
+    /// The head and the JSON up to the digits of the seq. What each event has its own of is written over.
+    start: Vec<u8>,
+    /// What `start` is good for, if any event that brings no id, ts or sid begins like this.
+    common: Option<Common>,
+}
+
+#[derive(Debug)]
+struct Common {
+    topic_number: u32,
+    topic: Arc<str>,
+    ts: u64,
+    id_bytes: usize,
+}
+
+impl EventSpelling {
+    /// Appends the record of `event` at `place`; `flags` is `LAST_OF_BATCH` or 0.
+    pub(crate) fn write(
+        &mut self,
+        out: &mut Vec<u8>,
+        event: EncodedEvent<'_>,
+        place: &EventPlace<'_>,
+        flags: u8,
+    ) {
+        if !self.fits(event, place) {
+            self.spell(event, place);
+        }
+        let start = out.len();
+        let body = start + HEAD_BYTES;
+        out.extend_from_slice(&self.start);
+        push_integer(out, place.seq);
+        let payload_at = out.len() - body + event.payload_offset_in_rest();
+        out.extend_from_slice(event.rest_json());
+
+        let (head, json) = out[start..].split_at_mut(HEAD_BYTES);
+        if let Some(common) = &self.common {
+            json[ID_AT..ID_AT + common.id_bytes].copy_from_slice(place.id.as_bytes());
+        }
+        let key_length = event.key_json_bytes().map_or(0, |bytes| bytes + 1) as u16;
+        head[9] |= flags | if event.is_tombstone() { TOMBSTONE } else { 0 };
+        head[16..24].copy_from_slice(&place.seq.to_le_bytes());
+        head[34..36].copy_from_slice(&key_length.to_le_bytes());
+        head[36..40].copy_from_slice(&(payload_at as u32).to_le_bytes());
+        head[40..44].copy_from_slice(&(event.payload().len() as u32).to_le_bytes());
+        finish_frame(out, start);
+    }
+
+    fn fits(&self, event: EncodedEvent<'_>, place: &EventPlace<'_>) -> bool {
+        self.common.as_ref().is_some_and(|common| {
+            is_plain(event)
+                && common.ts == place.ts
+                && common.topic_number == place.topic_number
+                && Arc::ptr_eq(&common.topic, place.topic)
+                && common.id_bytes == place.id.as_bytes().len()
+        })
+    }
+
+    fn spell(&mut self, event: EncodedEvent<'_>, place: &EventPlace<'_>) {
+        let flags = if event.has_own_id() { OWN_ID } else { 0 }
+            | if event.ts().is_some() { OWN_TS } else { 0 };
+        let out = &mut self.start;
+        out.clear();
+        start_frame(out, Kind::Event, flags);
+        out.extend_from_slice(&[0; HEAD_BYTES - FRAME_BYTES - 2]);
+        out.extend_from_slice(br#"{"id":"#);
+        push_string(out, place.id.as_str());
+        let id_length = out.len() - HEAD_BYTES - ID_AT - 1;
+        out.extend_from_slice(event.sid_json());
+        out.extend_from_slice(br#","ts":"#);
+        push_integer(out, place.ts);
+        out.extend_from_slice(br#","topic":""#);
+        let topic_at = out.len() - HEAD_BYTES;
+        out.extend_from_slice(place.topic.as_bytes());
+        out.extend_from_slice(br#"","seq":"#);
+
+        let head = &mut out[..HEAD_BYTES];
+        head[10] = id_length as u8;
+        head[11] = place.topic.len() as u8;
+        head[12..16].copy_from_slice(&place.topic_number.to_le_bytes());
+        head[24..32].copy_from_slice(&place.ts.to_le_bytes());
+        head[32..34].copy_from_slice(&(topic_at as u16).to_le_bytes());
+        self.common = is_plain(event).then(|| Common {
+            topic_number: place.topic_number,
+            topic: place.topic.clone(),
+            ts: place.ts,
+            id_bytes: id_length,
+        });
+    }
+}
+
+/// Whether an event brings nothing that would stand before the seq. An id that the log made has nothing to escape.
+fn is_plain(event: EncodedEvent<'_>) -> bool {
+    !event.has_own_id() && event.ts().is_none() && event.sid_json().is_empty()
+}
