@@ -7,11 +7,16 @@
 )]
 
 mod config;
+mod confirm;
 mod jwks;
 mod logs;
+mod progress;
+mod remote;
 mod running;
 mod store;
+mod table;
 mod verbs;
+mod when;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -1,9 +1,19 @@
 //! The verbs of the binary, one file each: what it takes, and what it does.
 
+mod bulk;
 mod completions;
 mod dev;
+mod dlq;
+mod export;
+mod group;
+mod import;
+mod place;
+mod publish;
+mod replay;
 mod serve;
+mod show_event;
 mod token;
+mod topic;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -21,6 +31,14 @@ pub(crate) struct Cli {
 enum Verb {
     Serve(serve::Serve),
     Dev(dev::Dev),
+    #[command(name = "pub")]
+    Publish(publish::Publish),
+    Replay(replay::Replay),
+    Export(export::Export),
+    Import(import::Import),
+    Topic(topic::Topic),
+    Group(group::Group),
+    Dlq(dlq::Dlq),
     Token(token::Token),
     Verify(verify::Verify),
     Completions(completions::Completions),
@@ -33,6 +51,13 @@ impl Cli {
         match self.verb {
             Verb::Serve(serve) => serve.run(),
             Verb::Dev(dev) => dev.run(),
+            Verb::Publish(publish) => publish.run(),
+            Verb::Replay(replay) => replay.run().map(done),
+            Verb::Export(export) => export.run().map(done),
+            Verb::Import(import) => import.run(),
+            Verb::Topic(topic) => topic.run().map(done),
+            Verb::Group(group) => group.run().map(done),
+            Verb::Dlq(dlq) => dlq.run(),
             Verb::Token(token) => token.run().map(done),
             Verb::Verify(verify) => verify.run(),
             Verb::Completions(completions) => {
