@@ -269,6 +269,8 @@ impl Opening {
                     self.options.clock.now_ms(),
                     &state.checkpoint(),
                 )?;
+                file.sync()?;
+                self.files.sync_names()?;
                 loaded.push((StreamSegment::new(number, file.clone()), bytes));
                 Writer::new(number, file, bytes)
             }

@@ -151,6 +151,14 @@ impl View {
         moved
     }
 
+    /// Notes that a segment's checkpoint and name are synced.
+    pub(crate) fn stream_is_durable(&mut self, number: u64) {
+        let mut newest_first = self.streams.iter_mut().rev();
+        if let Some(stream) = newest_first.find(|stream| stream.number == number) {
+            stream.is_durable = true;
+        }
+    }
+
     /// Adds a sealed segment's runs to their topics. Runs of topics that are gone are left out.
     pub(crate) fn add_sealed(&mut self, segment: &Arc<Sealed>) {
         self.sealed.insert(segment.header.number, segment.clone());

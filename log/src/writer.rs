@@ -19,6 +19,13 @@ use std::time::{Duration, Instant};
 
 /// A sync is asked for when this much has been written without one, so that the one at a segment's end is short.
 const MAX_UNSYNCED_BYTES: u64 = 8 << 20;
+/// The sync at a segment's end, for which publishers wait, is for about this much, unless they write faster than the
+/// disk.
+const LAST_SYNC_BYTES: u64 = 1 << 20;
+/// How often a full segment is synced before that.
+const SYNCS_AHEAD: usize = 3;
+/// While that goes on, publishers may still write this part of a segment to one that is full.
+const OVERSHOOT: u64 = 8;
 
 /// The segment that is being written.
 pub(crate) struct Writer {
@@ -27,6 +34,8 @@ pub(crate) struct Writer {
     pub(crate) bytes: u64,
     /// How many of the bytes are known to be synced.
     pub(crate) synced_bytes: u64,
+    /// The segment's name is not known to be synced.
+    is_new: bool,
     /// What the last [`StateRecord::Synced`] in the segment says.
     pub(crate) marked_bytes: u64,
     unsynced: Vec<Unsynced>,
@@ -51,7 +60,14 @@ struct Hidden {
     events: Vec<NewEvent>,
 }
 
-/// Whether a writer may go on to the next segment, which takes several syncs.
+/// What is to be synced without holding the writer.
+struct ToSync {
+    file: Arc<dyn File>,
+    bytes: u64,
+    is_new: bool,
+}
+
+/// Whether a writer may go on to the next segment, which takes a sync.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Roll {
     Allowed,
@@ -66,9 +82,28 @@ impl Writer {
             file,
             bytes,
             synced_bytes: bytes,
+            is_new: false,
             marked_bytes: 0,
             unsynced: Vec::new(),
             spare: Vec::new(),
+        }
+    }
+
+    /// Goes on writing in a segment that was just made and of which nothing is synced.
+    fn in_new_segment(number: u64, file: Arc<dyn File>, bytes: u64) -> Self {
+        Self {
+            synced_bytes: 0,
+            is_new: true,
+            ..Self::new(number, file, bytes)
+        }
+    }
+
+    /// What a sync has to cover now.
+    fn to_sync(&self) -> ToSync {
+        ToSync {
+            file: self.file.clone(),
+            bytes: self.bytes,
+            is_new: self.is_new,
         }
     }
 
@@ -97,7 +132,10 @@ impl Shared {
 
     /// Writes what is pending, syncs, and lets everyone go on who waited for that.
     pub(crate) fn commit_round(&self) {
-        let (file, unsynced, bytes) = {
+        if self.options.threads {
+            self.sync_ahead();
+        }
+        let (to_sync, unsynced) = {
             let mut writer = self.writer();
             self.front().sync_wanted = false;
             self.write_pending(&mut writer, Roll::Allowed);
@@ -107,26 +145,63 @@ impl Shared {
                 self.write_what_came();
                 return self.complete(unsynced);
             }
-            (writer.file.clone(), unsynced, writer.bytes)
+            (writer.to_sync(), unsynced)
         };
         self.write_what_came();
-        match self.timed_sync(&*file) {
+        match self.sync_outside(&to_sync) {
             Ok(()) => {
-                let mut writer = self.writer();
-                if Arc::ptr_eq(&writer.file, &file) {
-                    writer.synced_bytes = writer.synced_bytes.max(bytes);
-                }
-                drop(writer);
                 self.write_what_came();
                 self.complete(unsynced);
             }
-            Err(error) => {
-                let mut writer = self.writer();
-                let failure = self.poison(&mut writer, &format!("fsync failed: {error}"));
+            Err(failure) => {
                 for group in unsynced {
                     group.gate.open(Err(failure.clone()));
                 }
             }
+        }
+    }
+
+    /// Syncs a full segment while others write to it, so that little is left to sync when they have to wait for that.
+    fn sync_ahead(&self) {
+        for _ in 0..SYNCS_AHEAD {
+            let to_sync = {
+                let writer = self.writer();
+                let is_full = writer.bytes >= self.options.segment_bytes;
+                if !is_full || writer.bytes - writer.synced_bytes <= LAST_SYNC_BYTES {
+                    return;
+                }
+                writer.to_sync()
+            };
+            self.write_what_came();
+            if self.sync_outside(&to_sync).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Syncs without holding the writer. A failure poisons the log, since the next sync might not tell of it.
+    fn sync_outside(&self, to_sync: &ToSync) -> Result<(), StoreFailed> {
+        let synced = self.sync_segment(&*to_sync.file, to_sync.is_new);
+        let mut writer = self.writer();
+        if let Err(error) = synced {
+            return Err(self.poison(&mut writer, &format!("fsync failed: {error}")));
+        }
+        if Arc::ptr_eq(&writer.file, &to_sync.file) {
+            writer.synced_bytes = writer.synced_bytes.max(to_sync.bytes);
+            if std::mem::take(&mut writer.is_new) {
+                self.view_mut().stream_is_durable(writer.number);
+                self.want_upkeep();
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs a segment, and its name where that is new.
+    fn sync_segment(&self, file: &dyn File, is_new: bool) -> io::Result<()> {
+        self.timed_sync(file)?;
+        match is_new {
+            true => self.files.sync_names(),
+            false => Ok(()),
         }
     }
 
@@ -165,11 +240,17 @@ impl Shared {
             if front.pending.is_empty() {
                 return false;
             }
-            let full =
-                writer.bytes + front.pending.bytes.len() as u64 >= self.options.segment_bytes;
+            let (bytes, limit) = (
+                writer.bytes + front.pending.bytes.len() as u64,
+                self.options.segment_bytes,
+            );
+            let mut full = bytes >= limit;
             if full && roll == Roll::LeaveToSyncThread {
                 self.want_sync(&mut front);
-                return true;
+                if bytes >= limit + limit / OVERSHOOT {
+                    return true;
+                }
+                full = false;
             }
             let group = front.take_pending(std::mem::take(&mut writer.spare));
             let checkpoint = full.then(|| {
@@ -272,8 +353,9 @@ impl Shared {
     /// Finishes the full segment and starts the next one with the whole state. The old one is synced before anything
     /// goes to the new one, so only the last segment of a log can be torn.
     fn start_segment(&self, writer: &mut Writer, checkpoint: Vec<u8>) -> io::Result<()> {
-        self.timed_sync(&*writer.file)?;
+        self.sync_segment(&*writer.file, writer.is_new)?;
         self.complete(std::mem::take(&mut writer.unsynced));
+        self.view_mut().stream_is_durable(writer.number);
         self.wait_for_sealing();
         let (number, file, bytes) = create_segment(
             &*self.files,
@@ -282,11 +364,10 @@ impl Shared {
             self.options.clock.now_ms(),
             &checkpoint,
         )?;
-        *writer = Writer::new(number, file.clone(), bytes);
+        *writer = Writer::in_new_segment(number, file.clone(), bytes);
         self.view_mut()
             .streams
-            .push(StreamSegment::new(number, file));
-        self.want_upkeep();
+            .push(StreamSegment::unsynced(number, file));
         Ok(())
     }
 
@@ -329,7 +410,8 @@ impl Shared {
     }
 }
 
-/// Makes a segment that starts with `checkpoint`, durable with its name. Returns it with its length.
+/// Makes a segment that starts with `checkpoint`. Returns it with its length. Nothing of it is synced: as long as its
+/// checkpoint is not whole, the one before it counts as the last.
 pub(crate) fn create_segment(
     files: &dyn crate::files::Files,
     number: u64,
@@ -349,7 +431,5 @@ pub(crate) fn create_segment(
     bytes.extend_from_slice(checkpoint);
     let file = files.create(&data_name(number))?;
     file.write_at(&bytes, 0)?;
-    file.sync()?;
-    files.sync_names()?;
     Ok((number, file, bytes.len() as u64))
 }

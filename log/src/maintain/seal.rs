@@ -59,6 +59,9 @@ impl Shared {
         let [full, next, ..] = view.streams.as_slice() else {
             return None;
         };
+        if !next.is_durable {
+            return None;
+        }
         let mut runs: Vec<(u32, Vec<StreamEntry>)> = full
             .runs
             .iter()

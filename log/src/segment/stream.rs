@@ -10,6 +10,9 @@ pub(crate) struct StreamSegment {
     pub(crate) file: Arc<dyn File>,
     /// By topic number.
     pub(crate) runs: HashMap<u32, StreamRun>,
+    /// Whether its checkpoint and its name are synced. Until then a crash may leave nothing of it, so the segment
+    /// before it is not sealed.
+    pub(crate) is_durable: bool,
 }
 
 /// The events of one topic in such a segment.
@@ -36,11 +39,21 @@ pub(crate) struct StreamEntry {
 }
 
 impl StreamSegment {
+    /// One that lies on the disk.
     pub(crate) fn new(number: u64, file: Arc<dyn File>) -> Self {
         Self {
             number,
             file,
             runs: HashMap::new(),
+            is_durable: true,
+        }
+    }
+
+    /// One that was just made and of which nothing is synced.
+    pub(crate) fn unsynced(number: u64, file: Arc<dyn File>) -> Self {
+        Self {
+            is_durable: false,
+            ..Self::new(number, file)
         }
     }
 }
