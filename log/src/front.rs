@@ -75,6 +75,7 @@ pub(crate) struct NewEvent {
     /// Readers see it after the sync; otherwise after the write.
     pub(crate) after_sync: bool,
     pub(crate) keyed: bool,
+    pub(crate) has_own_id: bool,
 }
 
 /// A change to topics on its way to the readers.

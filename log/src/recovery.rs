@@ -9,7 +9,7 @@ mod rescue;
 mod state;
 mod survey;
 
-pub(crate) use reindex::reindex;
+pub(crate) use reindex::{reindex, write_index};
 pub(crate) use rescue::rescue_events;
 pub(crate) use survey::Survey;
 

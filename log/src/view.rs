@@ -5,7 +5,7 @@ use crate::front::{NewEvent, ViewChange};
 use crate::recent::Recent;
 use crate::record::{StoredEvent, TopicRecord};
 use crate::segment::sealed::Sealed;
-use crate::segment::stream::{StreamEntry, StreamSegment};
+use crate::segment::stream::{StreamEntry, StreamRun, StreamSegment};
 use crate::topic::{TopicInfo, TopicOptions};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -48,6 +48,12 @@ pub(crate) struct SealedRun {
 impl View {
     pub(crate) fn topic(&self, name: &str) -> Option<&TopicView> {
         self.topics.get(self.names.get(name)?)
+    }
+
+    /// A topic's events in a segment that is not sealed.
+    pub(crate) fn run(&self, segment: u64, topic: u32) -> Option<&StreamRun> {
+        let stream = self.streams.iter().find(|one| one.number == segment)?;
+        stream.runs.get(&topic)
     }
 
     /// Applies changes to topics. Returns the names whose topic is gone or is another one now.
@@ -143,6 +149,7 @@ impl View {
                 };
                 let key = stored.as_ref().and_then(|stored| stored.key());
                 run.push(entry, key.as_deref());
+                run.has_own_ids |= event.has_own_id;
                 tail_seq = event.seq;
             }
             topic.tail.store(tail_seq, Ordering::Release);

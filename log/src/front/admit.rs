@@ -154,6 +154,7 @@ impl Front {
             bytes: (self.pending.bytes.len() - at) as u32,
             after_sync: topic.visible_after_sync(seq),
             keyed: event.key_json_bytes().is_some(),
+            has_own_id: event.has_own_id(),
         });
         let placed = Placed { id, seq, ts };
         if event.has_own_id() {

@@ -2,9 +2,9 @@
 
 use super::rewrite::GroupedWriter;
 use crate::record::Kind;
-use crate::recovery::reindex;
+use crate::recovery::{reindex, write_index};
+use crate::segment::index::IndexBuilder;
 use crate::segment::sealed::Sealed;
-use crate::segment::stream::StreamEntry;
 use crate::segment::{Found, HEADER_BYTES, Layout, Scanner, SegmentHeader, data_name};
 use crate::shared::Shared;
 use std::io;
@@ -17,8 +17,8 @@ const ENTRIES_AT_A_TIME: usize = 1024;
 struct Full {
     number: u64,
     file: Arc<dyn crate::files::File>,
-    /// By topic number.
-    runs: Vec<(u32, Vec<StreamEntry>)>,
+    /// The numbers of the topics that have events in it, in order.
+    topics: Vec<u32>,
     /// The segment behind it, which starts with the state at its end.
     next: Arc<dyn crate::files::File>,
 }
@@ -32,7 +32,7 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner);
         while let Some(full) = self.oldest_full() {
             let number = full.number;
-            let sealed = match full.runs.len() {
+            let sealed = match full.topics.len() {
                 0 => None,
                 1 => Some(self.seal_in_place(&full)?),
                 _ => Some(self.seal_grouped(&full)?),
@@ -62,26 +62,44 @@ impl Shared {
         if !next.is_durable {
             return None;
         }
-        let mut runs: Vec<(u32, Vec<StreamEntry>)> = full
-            .runs
-            .iter()
-            .filter(|(number, _)| view.topics.contains_key(number))
-            .map(|(number, run)| (*number, run.entries.clone()))
+        let topics = full.runs.keys().copied();
+        let mut topics: Vec<u32> = topics
+            .filter(|number| view.topics.contains_key(number))
             .collect();
-        runs.sort_unstable_by_key(|(number, _)| *number);
+        topics.sort_unstable();
         Some(Full {
             number: full.number,
             file: full.file.clone(),
-            runs,
+            topics,
             next: next.file.clone(),
         })
     }
 
-    /// The data stays as it is.
+    /// The data stays as it is. It is read again only for what is not known of it.
     fn seal_in_place(&self, full: &Full) -> io::Result<Arc<Sealed>> {
         let header = header_of(full)?;
         let checkpoint = checkpoint_of(&full.next)?;
-        reindex(&*self.files, &self.cache, header, &self.damage, checkpoint)
+        match self.known_index(full) {
+            Some(index) => {
+                let file = full.file.clone();
+                write_index(&*self.files, &self.cache, header, file, index, checkpoint)
+            }
+            None => reindex(&*self.files, &self.cache, header, &self.damage, checkpoint),
+        }
+    }
+
+    /// The index of a segment of one topic, if the view knows all that it has to say.
+    fn known_index(&self, full: &Full) -> Option<IndexBuilder> {
+        let view = self.view();
+        let [number] = full.topics.as_slice() else {
+            return None;
+        };
+        let (topic, run) = (view.topics.get(number)?, view.run(full.number, *number)?);
+        let mut index = IndexBuilder::default();
+        run.is_nameless().then(|| {
+            index.add_nameless(*number, &topic.name, &run.entries);
+            index
+        })
     }
 
     fn seal_grouped(&self, full: &Full) -> io::Result<Arc<Sealed>> {
@@ -93,7 +111,12 @@ impl Shared {
         };
         let mut writer = GroupedWriter::create(&*self.files, header)?;
         let mut is_damaged = false;
-        for (_, entries) in &full.runs {
+        for topic in &full.topics {
+            let entries = match self.view().run(full.number, *topic) {
+                Some(run) => run.entries.clone(),
+                // It was deleted meanwhile.
+                None => continue,
+            };
             for some in entries.chunks(ENTRIES_AT_A_TIME) {
                 let events = self.read_entries(full.number, &full.file, some)?;
                 is_damaged |= events.len() < some.len();

@@ -1,7 +1,7 @@
 //! Making the index of a sealed segment again from its data.
 
 use crate::damage::{Damage, DamageList, DamagedEvent, write_whole};
-use crate::files::Files;
+use crate::files::{File, Files};
 use crate::record::{Kind, StoredEvent};
 use crate::segment::cache::SectionCache;
 use crate::segment::index::{Index, IndexBuilder, IndexError, IndexFor, RunInfo, Section};
@@ -68,6 +68,20 @@ pub(crate) fn reindex(
             }
         }
     }
+    write_index(files, cache, header, file, builder, checkpoint)
+}
+
+/// Gives a segment that stays as it is the index that was built for it.
+pub(crate) fn write_index(
+    files: &dyn Files,
+    cache: &Arc<SectionCache>,
+    header: SegmentHeader,
+    file: Arc<dyn File>,
+    builder: IndexBuilder,
+    checkpoint: Vec<u8>,
+) -> io::Result<Arc<Sealed>> {
+    let number = header.number;
+    let data_bytes = file.bytes()?;
     let owner = IndexFor {
         number,
         generation: header.generation,

@@ -135,11 +135,9 @@ impl State {
             offset,
             bytes: event.stored_bytes() as u32,
         };
-        segment
-            .runs
-            .entry(number)
-            .or_default()
-            .push(entry, event.key().as_deref());
+        let run = segment.runs.entry(number).or_default();
+        run.push(entry, event.key().as_deref());
+        run.has_own_ids |= event.has_own_id();
         if event.has_own_id()
             && let Some(id) = Id::own(&event.id())
         {

@@ -17,6 +17,7 @@ pub(crate) use directory::RunInfo;
 
 use super::cache::SectionCache;
 use super::header::FORMAT_VERSION;
+use super::stream::StreamEntry;
 use crate::files::File;
 use crate::names;
 use std::io;
@@ -245,6 +246,14 @@ impl Index {
 }
 
 impl Point {
+    fn of(entry: &StreamEntry) -> Self {
+        Self {
+            seq: entry.seq,
+            ts: entry.ts,
+            offset: entry.offset,
+        }
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.seq.to_le_bytes());
         out.extend_from_slice(&self.ts.to_le_bytes());

@@ -27,6 +27,8 @@ pub(crate) struct StreamRun {
     pub(crate) max_ts: u64,
     /// Whether ts never falls from one event to the next.
     pub(crate) ordered: bool,
+    /// Whether a publisher chose the id of one of the events.
+    pub(crate) has_own_ids: bool,
 }
 
 /// Where one event lies.
@@ -76,6 +78,11 @@ impl StreamRun {
             }
             None => {}
         }
+    }
+
+    /// Whether the entries say everything that an index has to say.
+    pub(crate) fn is_nameless(&self) -> bool {
+        self.keys.is_empty() && !self.has_own_ids
     }
 
     /// The entries from `seq` on.

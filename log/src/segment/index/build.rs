@@ -3,7 +3,9 @@
 use super::{Index, IndexFor, Point, RunInfo, SECTIONS};
 use crate::names::{self, NameEntry, NameRef};
 use crate::record::StoredEvent;
+use crate::segment::stream::StreamEntry;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Name spaces of the name table.
 pub(crate) const OWN_ID_SPACE: u8 = 0;
@@ -30,19 +32,43 @@ struct RunBuilder {
 impl IndexBuilder {
     /// Takes in the event whose record lies at `offset`. A topic's events come in the order of positions.
     pub(crate) fn add(&mut self, offset: u32, event: &StoredEvent) {
+        let topic = event.topic_number();
+        let entry = StreamEntry {
+            seq: event.seq(),
+            ts: event.ts(),
+            offset,
+            bytes: event.stored_bytes() as u32,
+        };
         let run = self
             .runs
-            .entry(event.topic_number())
-            .or_insert_with(|| RunBuilder::new(offset, event));
-        run.add(offset, event);
-        if event.has_own_id() {
-            let entry = NameEntry {
-                seq: event.seq(),
-                offset,
-            };
-            let id = event.id().as_bytes().into();
-            self.own_ids.push((event.topic_number(), id, entry));
+            .entry(topic)
+            .or_insert_with(|| RunBuilder::new(topic, event.topic().into(), &entry));
+        run.add(&entry);
+        run.events.push(Point::of(&entry));
+        let name = NameEntry {
+            seq: entry.seq,
+            offset,
+        };
+        if let Some(key) = event.key() {
+            run.add_key(&key, name, event.is_tombstone());
         }
+        if event.has_own_id() {
+            let id = event.id().as_bytes().into();
+            self.own_ids.push((topic, id, name));
+        }
+    }
+
+    /// Takes in all events of a topic that has no keys and no own ids.
+    pub(crate) fn add_nameless(&mut self, topic: u32, name: &Arc<str>, entries: &[StreamEntry]) {
+        let Some(first) = entries.first() else {
+            return;
+        };
+        let mut run = RunBuilder::new(topic, name.clone(), first);
+        entries.iter().for_each(|entry| run.add(entry));
+        if !run.info.ordered {
+            run.events = entries.iter().map(Point::of).collect();
+        }
+        self.runs.insert(topic, run);
     }
 
     /// Whether no event was added.
@@ -102,19 +128,19 @@ impl IndexBuilder {
 }
 
 impl RunBuilder {
-    fn new(offset: u32, event: &StoredEvent) -> Self {
+    fn new(topic: u32, name: Arc<str>, first: &StreamEntry) -> Self {
         Self {
             info: RunInfo {
-                topic: event.topic_number(),
-                name: event.topic().into(),
-                first_seq: event.seq(),
-                last_seq: event.seq(),
+                topic,
+                name,
+                first_seq: first.seq,
+                last_seq: first.seq,
                 events: 0,
                 bytes: 0,
-                min_ts: event.ts(),
-                max_ts: event.ts(),
+                min_ts: first.ts,
+                max_ts: first.ts,
                 ordered: true,
-                data: offset..offset,
+                data: first.offset..first.offset,
                 points: 0..0,
                 order: 0..0,
                 superseded: 0,
@@ -126,37 +152,33 @@ impl RunBuilder {
         }
     }
 
-    fn add(&mut self, offset: u32, event: &StoredEvent) {
-        let (seq, ts) = (event.seq(), event.ts());
+    fn add(&mut self, entry: &StreamEntry) {
         let info = &mut self.info;
-        if info.ordered && ts < info.max_ts {
-            info.ordered = false;
-        }
-        info.last_seq = seq;
+        info.ordered &= entry.ts >= info.max_ts;
+        info.last_seq = entry.seq;
         info.events += 1;
-        info.bytes += event.stored_bytes() as u64;
-        info.min_ts = info.min_ts.min(ts);
-        info.max_ts = info.max_ts.max(ts);
-        info.data.end = offset + event.stored_bytes() as u32;
-        self.events.push(Point { seq, ts, offset });
-        let is_due = |last: &Point| offset - last.offset >= POINT_EVERY_BYTES;
+        info.bytes += u64::from(entry.bytes);
+        info.min_ts = info.min_ts.min(entry.ts);
+        info.max_ts = info.max_ts.max(entry.ts);
+        info.data.end = entry.offset + entry.bytes;
+        let is_due = |last: &Point| entry.offset - last.offset >= POINT_EVERY_BYTES;
         if self.points.last().is_none_or(is_due) {
             self.points.push(Point {
-                seq,
                 ts: info.max_ts,
-                offset,
+                ..Point::of(entry)
             });
         }
-        if let Some(key) = event.key() {
-            let latest = (NameEntry { seq, offset }, event.is_tombstone());
-            match self.keys.get_mut(&*key) {
-                Some(known) => {
-                    *known = latest;
-                    info.superseded += 1;
-                }
-                None => {
-                    self.keys.insert(key.into(), latest);
-                }
+    }
+
+    fn add_key(&mut self, key: &str, name: NameEntry, is_tombstone: bool) {
+        let latest = (name, is_tombstone);
+        match self.keys.get_mut(key) {
+            Some(known) => {
+                *known = latest;
+                self.info.superseded += 1;
+            }
+            None => {
+                self.keys.insert(key.into(), latest);
             }
         }
     }
@@ -164,4 +186,60 @@ impl RunBuilder {
 
 fn name(space: u8, topic: u32, name: &[u8]) -> NameRef<'_> {
     NameRef { space, topic, name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Batch, Draft};
+    use crate::event_id::MadeId;
+
+    /// The same index, from the events and from their entries alone.
+    fn both_ways(times: &[u64]) -> [Vec<u8>; 2] {
+        let topic: Arc<str> = "t".into();
+        let (mut of_events, mut of_entries) = (IndexBuilder::default(), IndexBuilder::default());
+        let (mut entries, mut offset) = (Vec::new(), 64);
+        for (seq, &ts) in (1..).zip(times) {
+            let mut batch = Batch::new();
+            let payload = format!("{:?}", "x".repeat(6_000));
+            batch.publish(
+                &topic,
+                &Draft {
+                    payload: &payload,
+                    ..Draft::default()
+                },
+            );
+            let made = MadeId {
+                ms: ts,
+                tag: 1,
+                seq,
+            };
+            let event = batch.events().next().unwrap();
+            let event = StoredEvent::encode(event, &made.to_id(), ts, seq);
+            of_events.add(offset, &event);
+            let bytes = event.stored_bytes() as u32;
+            entries.push(StreamEntry {
+                seq,
+                ts,
+                offset,
+                bytes,
+            });
+            offset += bytes;
+        }
+        of_entries.add_nameless(0, &topic, &entries);
+        let owner = IndexFor {
+            number: 1,
+            generation: 0,
+            data_bytes: u64::from(offset),
+        };
+        [of_events, of_entries].map(|builder| builder.finish(owner, b"state".to_vec()))
+    }
+
+    #[test]
+    fn entries_alone_give_the_same_index_as_their_events() {
+        for times in [&[][..], &[5], &[5, 5, 6, 7, 9, 9], &[5, 9, 7, 7, 8, 1]] {
+            let [of_events, of_entries] = both_ways(times);
+            assert_eq!(of_events, of_entries, "{times:?}");
+        }
+    }
 }
