@@ -1,0 +1,156 @@
+//! What all handles of a client and its connection's task share.
+
+use crate::endpoint::Endpoint;
+use crate::error::{ConnectError, PublishError};
+use crate::id::IdMaker;
+use crate::options::ClientOptions;
+use crate::publish::outbox::{Answered, Outbox};
+use crate::subscription::desk::Desk;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use tokio::sync::{Semaphore, watch};
+
+/// The shared part of a client.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) options: ClientOptions,
+    pub(crate) ids: IdMaker,
+    /// Room for publishes that are not answered, in units of [`ClientOptions::units`].
+    pub(crate) room: Arc<Semaphore>,
+    /// Confirmed acknowledgements that may be under way.
+    pub(crate) confirm_room: Semaphore,
+    /// How the task is woken.
+    pub(crate) bell: Bell,
+    outbox: Mutex<Outbox>,
+    desk: Mutex<Desk>,
+    phase: watch::Sender<Phase>,
+    next_number: AtomicU64,
+}
+
+/// How far the client's life has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Open,
+    /// It finishes what it has and takes nothing new.
+    Closing,
+    Ended(Arc<ConnectError>),
+}
+
+/// The most confirmed acknowledgements that are under way at a time.
+const MAX_CONFIRMS: usize = 1_024;
+
+impl Core {
+    pub(crate) fn new(endpoint: Endpoint, options: ClientOptions, ids: IdMaker) -> Self {
+        let room = Arc::new(Semaphore::new(options.max_units()));
+        Self {
+            endpoint,
+            options,
+            ids,
+            room,
+            confirm_room: Semaphore::new(MAX_CONFIRMS),
+            bell: Bell::default(),
+            outbox: Mutex::default(),
+            desk: Mutex::default(),
+            phase: watch::Sender::new(Phase::Open),
+            next_number: AtomicU64::new(1),
+        }
+    }
+
+    pub(crate) fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number that nobody else in this client has.
+    pub(crate) fn number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Gives room back and wakes who waited, with no lock held.
+    pub(crate) fn tell(&self, answered: Answered) {
+        self.room.add_permits(answered.units);
+        answered.wakers.into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) fn watch_phase(&self) -> watch::Receiver<Phase> {
+        self.phase.subscribe()
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        *self.phase.borrow() == Phase::Closing
+    }
+
+    /// Why the client ended, where it has.
+    pub(crate) fn ended(&self) -> Option<Arc<ConnectError>> {
+        match &*self.phase.borrow() {
+            Phase::Ended(error) => Some(error.clone()),
+            Phase::Open | Phase::Closing => None,
+        }
+    }
+
+    /// Why the client ended, for somebody whose answer never came.
+    pub(crate) fn why_ended(&self) -> Arc<ConnectError> {
+        self.ended()
+            .unwrap_or_else(|| Arc::new(ConnectError::Closed))
+    }
+
+    /// Asks the task to finish.
+    pub(crate) fn begin_close(&self) {
+        self.phase.send_if_modified(|phase| {
+            let is_open = *phase == Phase::Open;
+            if is_open {
+                *phase = Phase::Closing;
+            }
+            is_open
+        });
+        self.bell.ring();
+    }
+
+    /// Nothing more will happen. Whatever waits is told so.
+    pub(crate) fn end(&self, error: ConnectError) {
+        let error = Arc::new(error);
+        let phase = Phase::Ended(error.clone());
+        self.phase.send_replace(phase);
+        let answered = self.outbox().end(&PublishError::Ended(error.clone()));
+        self.room.close();
+        self.tell(answered);
+        let waiting = self.desk().end();
+        for shared in waiting {
+            shared.end(crate::Ended::Client(error.clone()));
+        }
+    }
+}
+
+/// How callers wake the connection's task: one wake for each time it went to sleep, however many call.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    is_asleep: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Bell {
+    /// There is something to do.
+    pub(crate) fn ring(&self) {
+        if self.is_asleep.swap(false, Ordering::SeqCst) {
+            let waker = self.waker().take();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// The task goes to sleep. It has to look for work once more after this.
+    pub(crate) fn sleep(&self, waker: &Waker) {
+        *self.waker() = Some(waker.clone());
+        self.is_asleep.store(true, Ordering::SeqCst);
+    }
+
+    fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

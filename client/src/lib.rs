@@ -1,0 +1,68 @@
+//! The remote client of prombus: publish and subscribe over WebSocket, in the shape of the bus in process.
+//!
+//! ```no_run
+//! use prombus_client::{Client, ClientOptions, PublishOptions, StartAt, SubscribeOptions};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect("ws://127.0.0.1:8090", ClientOptions::default()).await?;
+//!
+//! // Awaited: the event is durable when this returns.
+//! let stored = client.publish("greetings", "hello", &PublishOptions::default()).await?;
+//! println!("{} is number {}", stored.id, stored.seq);
+//!
+//! // Pipelined: all are on their way before the first answer is awaited.
+//! let answers: Vec<_> = (0..100)
+//!     .map(|number| client.publish("numbers", &number, &PublishOptions::default()))
+//!     .collect();
+//! for answer in answers {
+//!     answer.await?;
+//! }
+//!
+//! // A durable group: every event comes until it is acknowledged.
+//! let options = SubscribeOptions { from: StartAt::Earliest, ..SubscribeOptions::default() };
+//! let numbers = client.subscribe("numbers", "adders", options).await?;
+//! let mut sum = 0;
+//! for _ in 0..100 {
+//!     let Some(delivery) = numbers.next().await else { break };
+//!     sum += delivery.value::<u64>()?;
+//!     delivery.ack();
+//! }
+//!
+//! client.close().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A broken connection is made again, with pauses that grow. What was published and not answered is sent again, under
+//! an id that keeps the server from storing it twice. Subscriptions go on; what was delivered and not acknowledged
+//! comes again, and what was acknowledged does not.
+
+mod client;
+mod consumer;
+mod core;
+mod endpoint;
+mod error;
+mod id;
+mod link;
+mod options;
+mod publish;
+mod socket;
+mod subscription;
+mod token;
+mod typed;
+
+pub use client::Client;
+pub use consumer::Consumer;
+pub use error::{
+    BadUrl, BadValue, ConnectError, PublishError, ServerError, SettleError, SubscribeError,
+};
+pub use id::Id;
+pub use options::{ClientOptions, Reconnect};
+pub use prombus_api::options::{Filter, Ordering, Position as StartAt};
+pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published};
+pub use subscription::{
+    Context, Delivery, Ended, Event, EventFields, SubscribeOptions, Subscription,
+    SubscriptionControl,
+};
+pub use token::{Token, TokenProvider, TokenSource};
+pub use typed::{Topic, TypedSubscription};

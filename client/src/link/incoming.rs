@@ -1,0 +1,219 @@
+//! What the server says: replies to publishes and requests, deliveries, errors.
+
+use super::handshake::{AUTH_CORR, protocol, server_error};
+use super::requests::{Request, is_retryable, reply};
+use super::session::Session;
+use super::{SeatState, SessionEnd};
+use crate::error::{ConnectError, PublishError, ServerError, SettleError};
+use crate::id::Id;
+use crate::publish::Published;
+use crate::publish::outbox::Reply;
+use crate::socket::Broken;
+use crate::subscription::shared::{Arrived, Shared};
+use crate::subscription::{Context, Event};
+use prombus_api::Code;
+use prombus_api::frames::{ErrorFrame, EventFrame, OkFrame, ServerFrame, ServerFrames};
+use std::sync::Arc;
+
+impl Session<'_> {
+    /// Takes a message in.
+    pub(super) fn take(&mut self, text: &str) -> Result<(), SessionEnd> {
+        // Events keep the text, so a message with events is copied once for all of them.
+        let has_events = text.contains("\"EVENT\"");
+        let taken = if has_events {
+            let message: Arc<str> = text.into();
+            self.take_frames(&message, Some(&message))
+        } else {
+            self.take_frames(text, None)
+        };
+        // What came before something went wrong counts all the same.
+        let answered = self.answer();
+        taken.and(answered)
+    }
+
+    fn take_frames(&mut self, text: &str, message: Option<&Arc<str>>) -> Result<(), SessionEnd> {
+        let mut current: Option<Arc<Shared>> = None;
+        let mut taken = Ok(());
+        for frame in ServerFrames::new(text) {
+            taken = match frame {
+                Ok(ServerFrame::Event(event)) => {
+                    message.map_or(Ok(()), |message| self.event(message, &event, &mut current))
+                }
+                Ok(ServerFrame::Ok(ok)) => self.ok(&ok),
+                Ok(ServerFrame::Error(error)) => self.error(&error),
+                // Frames that a newer server may send are not for this version.
+                Err(error) if error.code == Code::UnknownOp => Ok(()),
+                Err(error) => Err(self.violation(error.message)),
+            };
+            if taken.is_err() {
+                break;
+            }
+        }
+        let delivered = self.deliver(current.as_ref());
+        taken.and(delivered)
+    }
+
+    /// Puts an event with those before it, which are for the same subscription mostly.
+    fn event(
+        &mut self,
+        message: &Arc<str>,
+        frame: &EventFrame<'_>,
+        current: &mut Option<Arc<Shared>>,
+    ) -> Result<(), SessionEnd> {
+        let found = self
+            .routes
+            .find(&self.link.seats, &frame.topic, &frame.group);
+        // One that was let go of a moment ago gets its last events; their leases are free already.
+        let Some(number) = found else {
+            return Ok(());
+        };
+        let topic = self.routes.name(&frame.event.topic);
+        let arrived = Arrived {
+            event: Event::new(message, topic, frame),
+            context: Context {
+                attempt: frame.attempt,
+                ack_deadline_ms: frame.ack_deadline_ms,
+            },
+        };
+        if current
+            .as_ref()
+            .is_none_or(|shared| shared.number != number)
+        {
+            self.deliver(current.as_ref())?;
+            let seat = self.link.seats.get(&number);
+            *current = seat.map(|seat| seat.shared.clone());
+        }
+        self.arriving.push(arrived);
+        Ok(())
+    }
+
+    fn deliver(&mut self, current: Option<&Arc<Shared>>) -> Result<(), SessionEnd> {
+        let delivered = match current {
+            Some(shared) => shared.deliver(&mut self.arriving),
+            None => Ok(()),
+        };
+        delivered.map_err(|_| self.violation("more events than maxInFlight came".to_owned()))
+    }
+
+    fn ok(&mut self, ok: &OkFrame<'_>) -> Result<(), SessionEnd> {
+        let Some(corr) = ok.corr.as_deref() else {
+            return Ok(());
+        };
+        if let Ok(number) = corr.parse() {
+            let (Some(id), Some(seq)) = (ok.id.as_deref().and_then(Id::new), ok.seq) else {
+                return Err(self.violation("the OK of a PUBLISH has no id or no seq".to_owned()));
+            };
+            let duplicate = ok.duplicate;
+            let outcome = Ok(Published { id, seq, duplicate });
+            self.replies.push(Reply { number, outcome });
+            return Ok(());
+        }
+        match self.link.requests.take(corr) {
+            Some(Request::Subscribe(number)) => {
+                if let Some(seat) = self.link.seats.get_mut(&number) {
+                    seat.state = SeatState::Open;
+                    seat.was_open = true;
+                    seat.shared.open(ok.group.as_deref());
+                    let shared = seat.shared.clone();
+                    self.routes.forget();
+                    self.look_at(shared);
+                }
+            }
+            Some(Request::Acks(shared, run)) => shared.acknowledged(&run.ids),
+            Some(Request::Confirm(confirm)) => reply(confirm, Ok(())),
+            Some(Request::Unsubscribe(Some(gone))) => drop(gone.send(())),
+            Some(Request::Unsubscribe(None) | Request::Settle) | None => {}
+        }
+        Ok(())
+    }
+
+    fn error(&mut self, frame: &ErrorFrame<'_>) -> Result<(), SessionEnd> {
+        let error = server_error(frame);
+        let Some(corr) = frame.corr.as_deref() else {
+            return self.error_of_connection(error);
+        };
+        if let Ok(number) = corr.parse() {
+            return self.publish_error(number, error);
+        }
+        if corr == AUTH_CORR {
+            return self.error_of_connection(error);
+        }
+        match self.link.requests.take(corr) {
+            Some(Request::Subscribe(number)) => self.subscribe_error(number, error)?,
+            Some(Request::Acks(shared, run)) if is_retryable(&error) => shared.ack_again(run),
+            Some(Request::Acks(shared, run)) => shared.acknowledged(&run.ids),
+            Some(Request::Confirm(confirm)) => reply(confirm, Err(SettleError::Refused(error))),
+            Some(Request::Unsubscribe(Some(gone))) => drop(gone.send(())),
+            Some(Request::Unsubscribe(None) | Request::Settle) | None => {}
+        }
+        Ok(())
+    }
+
+    /// A server that goes down did not store the event. Where that is safe it is sent to the next one.
+    fn publish_error(&mut self, number: u64, error: ServerError) -> Result<(), SessionEnd> {
+        if error.code == Code::ShuttingDown.as_str() {
+            self.answer()?;
+            if self.link.core.outbox().next_may_be_sent_again(number) {
+                return Err(self.going_down(&error));
+            }
+        }
+        let outcome = Err(PublishError::Refused(error));
+        self.replies.push(Reply { number, outcome });
+        Ok(())
+    }
+
+    fn subscribe_error(&mut self, number: u64, error: ServerError) -> Result<(), SessionEnd> {
+        let Some(seat) = self.link.seats.get_mut(&number) else {
+            return Ok(());
+        };
+        if seat.was_open && is_retryable(&error) {
+            return Err(self.going_down(&error));
+        }
+        let shared = seat.shared.clone();
+        shared.refuse(error);
+        self.forget(&shared);
+        Ok(())
+    }
+
+    /// An error that answers no frame is about the connection, or says that a subscription has ended. All other frames
+    /// are answered under their `corr`, so the next connection, which subscribes anew, finds out which one.
+    fn error_of_connection(&self, error: ServerError) -> Result<(), SessionEnd> {
+        match Code::parse(&error.code) {
+            Some(Code::RateLimited | Code::Forbidden) | None => Ok(()),
+            Some(Code::BadToken | Code::Unauthorized | Code::TokenExpired)
+                if !self.link.core.options.token.is_fresh() =>
+            {
+                Err(SessionEnd::Hopeless(ConnectError::Refused(error)))
+            }
+            Some(_) => Err(self.going_down(&error)),
+        }
+    }
+
+    /// Hands the replies that were gathered to whoever waits for them.
+    fn answer(&mut self) -> Result<(), SessionEnd> {
+        if self.replies.is_empty() {
+            return Ok(());
+        }
+        let link = &mut *self.link;
+        let answered = link
+            .core
+            .outbox()
+            .answer(&mut link.sent, self.replies.drain(..));
+        match answered {
+            Ok(answered) => link.core.tell(answered),
+            Err(_) => {
+                let why = "the replies to PUBLISH are not in their order".to_owned();
+                return Err(self.violation(why));
+            }
+        }
+        Ok(())
+    }
+
+    fn violation(&self, why: String) -> SessionEnd {
+        SessionEnd::Lost(protocol(&self.link.core.endpoint, why))
+    }
+
+    fn going_down(&self, error: &ServerError) -> SessionEnd {
+        self.lost(&Broken::Gone(error.to_string()))
+    }
+}

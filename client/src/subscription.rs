@@ -1,0 +1,159 @@
+//! Subscriptions: a stream of deliveries from one topic or many, each to be acknowledged.
+
+mod delivery;
+pub(crate) mod desk;
+mod event;
+mod options;
+mod settling;
+pub(crate) mod shared;
+
+pub use delivery::{Context, Delivery};
+pub use event::{Event, EventFields};
+pub use options::SubscribeOptions;
+pub(crate) use settling::{AckRun, Confirm, Settle, Settling};
+
+use crate::client::Alive;
+use crate::error::{ConnectError, ServerError, SubscribeError};
+use shared::Shared;
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A stream of deliveries. Letting go of it frees its leases; what it handed out and what is not settled comes again.
+pub struct Subscription {
+    control: SubscriptionControl,
+    _alive: Arc<Alive>,
+}
+
+/// A handle to a subscription that can be given to others: it pauses and resumes. It does not keep the subscription
+/// alive.
+#[derive(Clone)]
+pub struct SubscriptionControl {
+    shared: Arc<Shared>,
+}
+
+/// Why no more deliveries come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// The subscription was let go of.
+    Unsubscribed,
+    /// The server refused it after a reconnect.
+    Refused(ServerError),
+    /// The client ended.
+    Client(Arc<ConnectError>),
+}
+
+/// Subscribes; without a group the subscription is ephemeral.
+pub(crate) async fn subscribe(
+    alive: &Arc<Alive>,
+    topic: &str,
+    group: Option<&str>,
+    options: SubscribeOptions,
+) -> Result<Subscription, SubscribeError> {
+    options.check()?;
+    let (opened, opening) = oneshot::channel();
+    let core = &alive.core;
+    let shared = Arc::new(Shared::new(core.clone(), topic, group, options, opened));
+    // Whoever stops waiting lets go of the subscription too.
+    let subscription = Subscription {
+        control: SubscriptionControl {
+            shared: shared.clone(),
+        },
+        _alive: alive.clone(),
+    };
+    shared.touch();
+    match opening.await {
+        Ok(Ok(())) => Ok(subscription),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(SubscribeError::Ended(core.why_ended())),
+    }
+}
+
+impl Subscription {
+    /// The next delivery; `None` when no more will come, see [`Self::ended`]. Several tasks may wait at a time.
+    pub async fn next(&self) -> Option<Delivery> {
+        self.control.shared.take().await
+    }
+
+    /// Waits for a delivery and takes up to `limit` that are there.
+    pub async fn next_batch(&self, limit: usize) -> Vec<Delivery> {
+        let Some(first) = self.next().await else {
+            return Vec::new();
+        };
+        let mut batch = vec![first];
+        let more = limit.saturating_sub(1);
+        self.control.shared.take_ready(more, &mut batch);
+        batch
+    }
+
+    /// Why no more deliveries come, where that is so.
+    pub fn ended(&self) -> Option<Ended> {
+        self.control.shared.ended()
+    }
+
+    /// The group, also one that was made for it. An ephemeral one changes when the connection does.
+    pub fn group(&self) -> Arc<str> {
+        self.control.shared.group()
+    }
+
+    /// A handle for others.
+    pub fn control(&self) -> SubscriptionControl {
+        self.control.clone()
+    }
+
+    /// Asks the server for no new events until [`Self::resume`]. What was delivered already is still handed out.
+    pub fn pause(&self) {
+        self.control.pause();
+    }
+
+    /// Takes events again.
+    pub fn resume(&self) {
+        self.control.resume();
+    }
+
+    /// Ends the subscription and waits until the server has let go of it. Acknowledgements made before go first.
+    pub async fn unsubscribe(self) {
+        let (done, gone) = oneshot::channel();
+        self.control.shared.let_go(Some(done));
+        // Where the client ends first, the subscription has ended with it.
+        let _ = gone.await;
+    }
+}
+
+impl SubscriptionControl {
+    /// See [`Subscription::pause`].
+    pub fn pause(&self) {
+        self.shared.set_paused(true);
+    }
+
+    /// See [`Subscription::resume`].
+    pub fn resume(&self) {
+        self.shared.set_paused(false);
+    }
+
+    /// Whether it is paused.
+    pub fn is_paused(&self) -> bool {
+        self.shared.is_paused()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.control.shared.let_go(None);
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.control.fmt(f)
+    }
+}
+
+impl fmt::Debug for SubscriptionControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("topic", &self.shared.topic)
+            .field("group", &self.shared.group())
+            .finish_non_exhaustive()
+    }
+}

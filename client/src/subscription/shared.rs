@@ -1,0 +1,498 @@
+//! What a subscription's handles and the connection's task share: deliveries that wait to be taken, answers that wait
+//! to be sent, and what the subscriber wants.
+
+use super::delivery::{Context, Delivery};
+use super::event::Event;
+use super::settling::{AckRun, Confirm, Settle, Settling};
+use super::{Ended, SubscribeOptions};
+use crate::core::Core;
+use crate::error::{SettleError, SubscribeError};
+use crate::id::Id;
+use prombus_api::options::Position;
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, oneshot};
+
+/// The shared part of a subscription.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    core: Arc<Core>,
+    pub(crate) number: u64,
+    /// A topic or a pattern.
+    pub(crate) topic: Arc<str>,
+    /// `None` for an ephemeral one.
+    pub(crate) named_group: Option<Arc<str>>,
+    pub(crate) options: SubscribeOptions,
+    inner: Mutex<Inner>,
+    arrived: Notify,
+}
+
+#[derive(Debug)]
+struct Inner {
+    queue: VecDeque<Arrived>,
+    /// Handed out and not settled, as far as is known here.
+    handed_out: usize,
+    acks: Vec<AckRun>,
+    ack_count: usize,
+    /// Whether the acknowledgements should go now.
+    is_urgent: bool,
+    settlings: Vec<Settling>,
+    /// Events acknowledged here whose acknowledgement may not have reached the server before the connection broke.
+    /// Should the server deliver them again, they are acknowledged again and not handed out.
+    late: HashSet<Id>,
+    is_touched: bool,
+    is_paused: bool,
+    is_gone: bool,
+    gone: Option<oneshot::Sender<()>>,
+    ended: Option<Ended>,
+    /// Counts connections.
+    epoch: u64,
+    /// The group as the server named it.
+    group: Option<Arc<str>>,
+    opened: Option<oneshot::Sender<Result<(), SubscribeError>>>,
+    /// Position and time of the last event that came.
+    last: Option<(u64, u64)>,
+}
+
+/// A delivery that waits to be taken.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) event: Event,
+    pub(crate) context: Context,
+}
+
+/// What a subscriber wants from the task.
+#[derive(Debug, Default)]
+pub(crate) struct Wants {
+    pub(crate) acks: Vec<AckRun>,
+    /// Whether acknowledgements were left to gather.
+    pub(crate) has_more_acks: bool,
+    pub(crate) settlings: Vec<Settling>,
+    pub(crate) is_paused: bool,
+    pub(crate) is_gone: bool,
+}
+
+/// The server delivered more than it was asked for.
+#[derive(Debug)]
+pub(crate) struct TooMany;
+
+/// A frame has at most this many acknowledgements before it is sent.
+const MAX_GATHERED_ACKS: usize = 512;
+
+impl Shared {
+    pub(super) fn new(
+        core: Arc<Core>,
+        topic: &str,
+        group: Option<&str>,
+        options: SubscribeOptions,
+        opened: oneshot::Sender<Result<(), SubscribeError>>,
+    ) -> Self {
+        let inner = Inner {
+            queue: VecDeque::new(),
+            handed_out: 0,
+            acks: Vec::new(),
+            ack_count: 0,
+            is_urgent: false,
+            settlings: Vec::new(),
+            late: HashSet::new(),
+            is_touched: false,
+            is_paused: false,
+            is_gone: false,
+            gone: None,
+            ended: None,
+            epoch: 0,
+            group: group.map(Arc::from),
+            opened: Some(opened),
+            last: None,
+        };
+        Self {
+            number: core.number(),
+            core,
+            topic: topic.into(),
+            named_group: group.map(Arc::from),
+            options,
+            inner: Mutex::new(inner),
+            arrived: Notify::new(),
+        }
+    }
+
+    /// Leaves word for the task.
+    pub(super) fn touch(self: &Arc<Self>) {
+        let mut inner = self.inner();
+        self.touch_locked(&mut inner);
+        drop(inner);
+        self.core.bell.ring();
+    }
+
+    fn touch_locked(self: &Arc<Self>, inner: &mut Inner) {
+        if !inner.is_touched {
+            inner.is_touched = true;
+            if !self.core.desk().touch(self) {
+                inner.finish(Ended::Client(self.core.why_ended()));
+            }
+        }
+    }
+
+    /// Waits for a delivery.
+    pub(super) async fn take(self: &Arc<Self>) -> Option<Delivery> {
+        loop {
+            let arrived = self.arrived.notified();
+            match self.try_take() {
+                Ok(taken) => return taken,
+                Err(NothingYet) => arrived.await,
+            }
+        }
+    }
+
+    fn try_take(self: &Arc<Self>) -> Result<Option<Delivery>, NothingYet> {
+        let mut inner = self.inner();
+        if let Some(delivery) = self.pop(&mut inner) {
+            if !inner.queue.is_empty() {
+                // Another one may be waiting.
+                self.arrived.notify_one();
+            }
+            return Ok(Some(delivery));
+        }
+        if inner.ended.is_some() {
+            self.arrived.notify_one();
+            return Ok(None);
+        }
+        Err(NothingYet)
+    }
+
+    /// Takes up to `limit` that are there.
+    pub(super) fn take_ready(self: &Arc<Self>, limit: usize, into: &mut Vec<Delivery>) {
+        let mut inner = self.inner();
+        let count = limit.min(inner.queue.len());
+        into.reserve(count);
+        into.extend((0..count).map_while(|_| self.pop(&mut inner)));
+    }
+
+    fn pop(self: &Arc<Self>, inner: &mut Inner) -> Option<Delivery> {
+        let Arrived { event, context } = inner.queue.pop_front()?;
+        inner.handed_out += 1;
+        Some(Delivery::new(event, context, self.clone(), inner.epoch))
+    }
+
+    pub(super) fn ended(&self) -> Option<Ended> {
+        self.inner().ended.clone()
+    }
+
+    pub(crate) fn group(&self) -> Arc<str> {
+        self.inner().group.clone().unwrap_or_else(|| "".into())
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.inner().is_paused
+    }
+
+    pub(super) fn set_paused(self: &Arc<Self>, is_paused: bool) {
+        self.inner().is_paused = is_paused;
+        self.touch();
+    }
+
+    /// The subscriber is done with it.
+    pub(super) fn let_go(self: &Arc<Self>, gone: Option<oneshot::Sender<()>>) {
+        let mut inner = self.inner();
+        if inner.is_gone || inner.ended.is_some() {
+            return;
+        }
+        inner.is_gone = true;
+        inner.gone = gone;
+        inner.queue.clear();
+        drop(inner);
+        self.touch();
+    }
+
+    /// Gathers acknowledgements. They go out when enough have come together, when nothing else is under way that
+    /// could bring more, or after a short while.
+    pub(super) fn ack(self: &Arc<Self>, events: impl Iterator<Item = (u64, Event)>) {
+        let mut inner = self.inner();
+        let mut count = 0;
+        for (epoch, event) in events {
+            // An id that is none cannot have come from the log; the lease runs out.
+            let Some(id) = event.kept_id() else { continue };
+            inner.push_ack(event.shared_topic(), id);
+            count += 1;
+            if epoch == inner.epoch {
+                inner.handed_out = inner.handed_out.saturating_sub(1);
+            } else {
+                inner.late.insert(id);
+                inner
+                    .queue
+                    .retain(|arrived| arrived.event.id() != id.as_str());
+            }
+        }
+        if inner.ended.is_some() || count == 0 {
+            inner.acks.clear();
+            return;
+        }
+        inner.ack_count += count;
+        let is_full =
+            inner.ack_count >= (self.options.max_in_flight / 4).clamp(1, MAX_GATHERED_ACKS);
+        let is_last = inner.queue.is_empty() && inner.handed_out == 0;
+        let was_known = inner.is_touched && (inner.is_urgent || !(is_full || is_last));
+        inner.is_urgent |= is_full || is_last;
+        self.touch_locked(&mut inner);
+        drop(inner);
+        if !was_known {
+            self.core.bell.ring();
+        }
+    }
+
+    /// Brings an event back or extends its lease.
+    pub(super) fn settle(self: &Arc<Self>, event: &Event, epoch: u64, what: Settle) {
+        let mut inner = self.inner();
+        let Some(id) = event.kept_id() else { return };
+        if epoch != inner.epoch || inner.ended.is_some() {
+            return;
+        }
+        if matches!(what, Settle::Nack { .. }) {
+            inner.handed_out = inner.handed_out.saturating_sub(1);
+        }
+        let topic = event.shared_topic().clone();
+        inner.settlings.push(Settling {
+            topic,
+            id,
+            epoch,
+            what,
+        });
+        drop(inner);
+        self.touch();
+    }
+
+    /// Settles an event and waits for the server's answer.
+    pub(super) async fn confirm(
+        self: &Arc<Self>,
+        event: &Event,
+        epoch: u64,
+        what: Settle,
+    ) -> Result<(), SettleError> {
+        let ended = || SettleError::Ended(self.core.why_ended());
+        let _room = self
+            .core
+            .confirm_room
+            .acquire()
+            .await
+            .map_err(|_| ended())?;
+        let Some(id) = event.kept_id() else {
+            return Err(SettleError::ConnectionLost);
+        };
+        let (reply, answer) = oneshot::channel();
+        let confirm = Confirm {
+            settling: Settling {
+                topic: event.shared_topic().clone(),
+                id,
+                epoch,
+                what,
+            },
+            shared: self.clone(),
+            reply,
+        };
+        self.core.desk().confirm(confirm);
+        self.core.bell.ring();
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What only the connection's task calls.
+impl Shared {
+    /// Puts deliveries in the queue, in their order.
+    pub(crate) fn deliver(&self, events: &mut Vec<Arrived>) -> Result<(), TooMany> {
+        let mut inner = self.inner();
+        if inner.is_gone || inner.ended.is_some() {
+            events.clear();
+            return Ok(());
+        }
+        if let Some(last) = events.last() {
+            inner.last = Some((last.event.seq(), last.event.ts()));
+        }
+        if inner.late.is_empty() {
+            inner.queue.extend(events.drain(..));
+        } else {
+            inner.deliver_unless_late(events);
+        }
+        let is_too_many = inner.queue.len() > self.options.max_in_flight;
+        drop(inner);
+        self.arrived.notify_one();
+        if is_too_many { Err(TooMany) } else { Ok(()) }
+    }
+
+    /// Takes what the subscriber wants; acknowledgements only where they should go now.
+    pub(crate) fn wants(&self, flush_acks: bool) -> Wants {
+        let mut inner = self.inner();
+        inner.is_touched = false;
+        let mut wants = Wants {
+            settlings: std::mem::take(&mut inner.settlings),
+            is_paused: inner.is_paused,
+            is_gone: inner.is_gone,
+            ..Wants::default()
+        };
+        if flush_acks || inner.is_urgent || inner.is_gone {
+            inner.is_urgent = false;
+            inner.ack_count = 0;
+            wants.acks = std::mem::take(&mut inner.acks);
+        }
+        wants.has_more_acks = !inner.acks.is_empty();
+        wants
+    }
+
+    /// The task has seen that there is something, and comes back to it.
+    pub(crate) fn seen(&self) {
+        self.inner().is_touched = false;
+    }
+
+    /// Whether it was let go of and has nothing left to send.
+    pub(crate) fn is_done(&self) -> bool {
+        let inner = self.inner();
+        inner.is_gone && (inner.acks.is_empty() || self.named_group.is_none())
+    }
+
+    /// The server has the subscription.
+    pub(crate) fn open(&self, group: Option<&str>) {
+        let mut inner = self.inner();
+        if let Some(group) = group {
+            inner.group = Some(group.into());
+        }
+        if let Some(opened) = inner.opened.take() {
+            // Whoever waited may be gone; then the subscription has been let go of.
+            let _ = opened.send(Ok(()));
+        }
+    }
+
+    /// The server refused the subscription.
+    pub(crate) fn refuse(&self, error: crate::error::ServerError) {
+        let opened = self.inner().opened.take();
+        if let Some(opened) = opened {
+            let _ = opened.send(Err(error.clone().into()));
+        }
+        self.end(Ended::Refused(error));
+    }
+
+    /// The connection is gone, and with it the leases. `lost` are acknowledgements that it may not have delivered.
+    pub(crate) fn disconnect(&self, lost: Vec<AckRun>) {
+        let mut inner = self.inner();
+        inner.epoch += 1;
+        inner.queue.clear();
+        inner.settlings.clear();
+        inner.handed_out = 0;
+        if self.named_group.is_none() {
+            // The group is gone too.
+            inner.acks.clear();
+            inner.ack_count = 0;
+            return;
+        }
+        for run in &lost {
+            inner.late.extend(run.ids.iter().copied());
+        }
+        let waiting = std::mem::replace(&mut inner.acks, lost);
+        for run in &waiting {
+            inner.late.extend(run.ids.iter().copied());
+        }
+        inner.acks.extend(waiting);
+        inner.ack_count = inner.acks.iter().map(|run| run.ids.len()).sum();
+        inner.is_urgent = inner.ack_count > 0;
+    }
+
+    /// The server has taken these acknowledgements.
+    pub(crate) fn acknowledged(&self, ids: &[Id]) {
+        let mut inner = self.inner();
+        if !inner.late.is_empty() {
+            for id in ids {
+                inner.late.remove(id);
+            }
+        }
+    }
+
+    /// Acknowledgements that have to be sent once more.
+    pub(crate) fn ack_again(self: &Arc<Self>, run: AckRun) {
+        let mut inner = self.inner();
+        inner.ack_count += run.ids.len();
+        inner.acks.push(run);
+        self.touch_locked(&mut inner);
+    }
+
+    /// The number of the connection that deliveries come on.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.inner().epoch
+    }
+
+    /// Whether acknowledgements wait to be sent.
+    pub(crate) fn has_acks(&self) -> bool {
+        !self.inner().acks.is_empty()
+    }
+
+    /// Who waits for the subscription to be gone.
+    pub(crate) fn take_gone(&self) -> Option<oneshot::Sender<()>> {
+        self.inner().gone.take()
+    }
+
+    /// Where to subscribe from. A durable group has its cursor. One that is made anew for each connection goes on
+    /// behind the last event that came.
+    pub(crate) fn start(&self) -> Position {
+        let last = self.inner().last;
+        match (last, &self.named_group) {
+            (Some((seq, _)), None) if self.is_single_topic() => Position::Seq(seq + 1),
+            (Some((_, ts)), None) => Position::Ts(ts),
+            _ => self.options.from.clone(),
+        }
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn end(&self, why: Ended) {
+        self.inner().finish(why);
+        self.arrived.notify_one();
+    }
+
+    fn is_single_topic(&self) -> bool {
+        !self.topic.contains('*') && self.options.topics.is_empty()
+    }
+}
+
+/// Nothing to take at the moment.
+struct NothingYet;
+
+impl Inner {
+    fn push_ack(&mut self, topic: &Arc<str>, id: Id) {
+        if let Some(run) = self.acks.last_mut()
+            && run.ids.len() < MAX_GATHERED_ACKS
+            && (Arc::ptr_eq(&run.topic, topic) || run.topic == *topic)
+        {
+            run.ids.push(id);
+            return;
+        }
+        self.acks.push(AckRun {
+            topic: topic.clone(),
+            ids: vec![id],
+        });
+    }
+
+    /// What was acknowledged on an earlier connection is acknowledged again and not handed out.
+    fn deliver_unless_late(&mut self, events: &mut Vec<Arrived>) {
+        for arrived in events.drain(..) {
+            match arrived.event.kept_id() {
+                Some(id) if self.late.contains(&id) => {
+                    self.push_ack(arrived.event.shared_topic(), id);
+                    self.ack_count += 1;
+                    self.is_urgent = true;
+                }
+                _ => self.queue.push_back(arrived),
+            }
+        }
+    }
+
+    fn finish(&mut self, why: Ended) {
+        if self.ended.is_none() {
+            self.ended = Some(why);
+        }
+        self.queue.clear();
+        self.acks.clear();
+        self.settlings.clear();
+        self.opened = None;
+        self.gone = None;
+    }
+}
