@@ -14,19 +14,20 @@ CARGO_FLAGS := --workspace --all-features $(LOCKED)
 HAS_NEXTEST = $(shell cargo nextest --version 2>/dev/null)
 RUN_TESTS = $(if $(HAS_NEXTEST),cargo nextest run --config-file tests/nextest.toml,cargo test --no-fail-fast)
 
-.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash doc example bench bench-log clean
+.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash fuzz doc example bench bench-log clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## Install rustfmt and clippy where they are missing; cargo fetches the rest by itself
+setup: ## Install rustfmt, clippy and a C++ compiler (for the fuzzer) where they are missing; cargo fetches the rest
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+	@command -v c++ >/dev/null || apt-get install -y g++ || sudo apt-get install -y g++
 
 build: ## Build everything with optimisation
 	cargo build --release $(CARGO_FLAGS)
 
-test: setup fmt-check lint features doc doctest unit ## Check everything that CI checks
+test: setup fmt-check lint features doc doctest unit fuzz ## Check everything that CI checks
 
 fmt: ## Format the code
 	cargo fmt --all
@@ -52,6 +53,22 @@ house: ## Check the house rules alone: arrows between crates, file lengths, left
 
 crash: ## Run the crash and kill tests alone; SEEDS=5000 runs more seeds, SEED=17 just that one
 	$(if $(SEEDS),PROMBUS_SEEDS=$(SEEDS)) $(if $(SEED),PROMBUS_SEED=$(SEED)) $(RUN_TESTS) $(CARGO_FLAGS) --tests -- crash kill
+
+# libFuzzer without a nightly compiler: these are the flags that count which code an input reaches.
+FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+	-Ccodegen-units=1 -Cdebug-assertions
+# Naming the target keeps the flags away from build scripts.
+FUZZ_TARGET = $(shell rustc -vV | sed -n 's/^host: //p')
+FUZZ_SECONDS := $(or $(SECONDS_EACH),10)
+
+fuzz: ## Fuzz frames, queries and bodies for a moment each; SECONDS_EACH=600 for longer
+	RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --release $(LOCKED) -p prombus-fuzz --target-dir target/fuzz --target $(FUZZ_TARGET)
+	for target in frames queries; do \
+		mkdir -p target/fuzz/corpus/$$target; \
+		target/fuzz/$(FUZZ_TARGET)/release/fuzz-$$target -max_total_time=$(FUZZ_SECONDS) -timeout=5 -max_len=4096 -verbosity=0 \
+			-artifact_prefix=target/fuzz/ target/fuzz/corpus/$$target fuzz/corpus/$$target; \
+	done
 
 doc: ## Build the documentation, with warnings as errors
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --no-deps

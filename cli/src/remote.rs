@@ -4,6 +4,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use prombus_api::Code;
 use prombus_api::http::ErrorBody;
+use prombus_client::{Client, ClientOptions, Token, TokenSource};
 use serde::de::DeserializeOwned;
 use std::io::Read;
 use std::time::Duration;
@@ -53,6 +54,26 @@ impl RemoteArgs {
             url: self.url.trim_end_matches('/').to_owned(),
             token: self.token.clone(),
         }
+    }
+}
+
+impl RemoteArgs {
+    /// The server, connected over WebSocket.
+    pub(crate) async fn client(&self) -> anyhow::Result<Client> {
+        let token = self.token.as_ref();
+        let options = ClientOptions {
+            token: token.map_or(TokenSource::None, |token| {
+                TokenSource::Fixed(Token::new(token))
+            }),
+            name: Some("prombus".to_owned()),
+            ..ClientOptions::default()
+        };
+        Client::connect(&self.url, options).await.with_context(|| {
+            format!(
+                "cannot connect to {}; `prombus serve` starts a server",
+                self.url
+            )
+        })
     }
 }
 

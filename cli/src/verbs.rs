@@ -1,5 +1,6 @@
 //! The verbs of the binary, one file each: what it takes, and what it does.
 
+mod bench;
 mod bulk;
 mod completions;
 mod dev;
@@ -12,6 +13,7 @@ mod publish;
 mod replay;
 mod serve;
 mod show_event;
+mod subscribe;
 mod token;
 mod topic;
 mod verify;
@@ -33,6 +35,8 @@ enum Verb {
     Dev(dev::Dev),
     #[command(name = "pub")]
     Publish(publish::Publish),
+    #[command(name = "sub")]
+    Subscribe(subscribe::Subscribe),
     Replay(replay::Replay),
     Export(export::Export),
     Import(import::Import),
@@ -41,6 +45,7 @@ enum Verb {
     Dlq(dlq::Dlq),
     Token(token::Token),
     Verify(verify::Verify),
+    Bench(bench::Bench),
     Completions(completions::Completions),
 }
 
@@ -52,6 +57,7 @@ impl Cli {
             Verb::Serve(serve) => serve.run(),
             Verb::Dev(dev) => dev.run(),
             Verb::Publish(publish) => publish.run(),
+            Verb::Subscribe(subscribe) => subscribe.run().map(done),
             Verb::Replay(replay) => replay.run().map(done),
             Verb::Export(export) => export.run().map(done),
             Verb::Import(import) => import.run(),
@@ -60,6 +66,7 @@ impl Cli {
             Verb::Dlq(dlq) => dlq.run(),
             Verb::Token(token) => token.run().map(done),
             Verb::Verify(verify) => verify.run(),
+            Verb::Bench(bench) => bench.run().map(done),
             Verb::Completions(completions) => {
                 completions.run();
                 Ok(ExitCode::SUCCESS)
