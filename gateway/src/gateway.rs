@@ -2,6 +2,7 @@
 //! server is on its way down.
 
 use crate::auth::Authenticator;
+use crate::http::Pullers;
 use crate::limits::{LimitsConfig, Rate, TopicLimits};
 use crate::metrics::Metrics;
 use prombus::error::BadPattern;
@@ -40,6 +41,8 @@ pub struct Gateway {
     pub(crate) options: GatewayOptions,
     pub(crate) topic_limits: TopicLimits,
     pub(crate) metrics: Metrics,
+    /// The groups that are pulled over HTTP.
+    pub(crate) pullers: Pullers,
     /// One permit for each connection that may be open.
     pub(crate) connections: Arc<Semaphore>,
     draining: watch::Sender<bool>,
@@ -78,6 +81,7 @@ impl Gateway {
             auth,
             topic_limits: TopicLimits::new(options.limits.topic_publish, rates),
             metrics: Metrics::new(),
+            pullers: Pullers::default(),
             connections: Arc::new(Semaphore::new(options.max_connections)),
             draining: watch::Sender::new(false),
             options,

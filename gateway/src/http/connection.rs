@@ -1,0 +1,61 @@
+//! One client's connection as its requests see it.
+
+use crate::gateway::Gateway;
+use crate::limits::{ConnectionLimits, RateLimited};
+use crate::limits::{Limit, RetryAfter};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What the requests of one connection share. Over HTTP too a connection is one TCP connection: a client that opens a
+/// new one for each request has a full bucket each time, and is held by the limits of topics.
+pub(super) struct Connection {
+    pub(super) gateway: Arc<Gateway>,
+    limits: Mutex<ConnectionLimits>,
+}
+
+impl Connection {
+    pub(super) fn new(gateway: Arc<Gateway>) -> Self {
+        let limits = ConnectionLimits::new(&gateway.options.limits, gateway.now_ms());
+        Self {
+            gateway,
+            limits: Mutex::new(limits),
+        }
+    }
+
+    /// Publishes `events` as far as the limits are concerned, or says when that may be done.
+    pub(super) fn publish(&self, topic: &str, events: u32) -> Result<(), RateLimited> {
+        let gateway = &self.gateway;
+        let now_ms = gateway.now_ms();
+        let taken = self
+            .limits()
+            .publish(&gateway.topic_limits, topic, events, now_ms);
+        taken.inspect_err(|limited| gateway.metrics.rate_limited(limited.limit).increment())
+    }
+
+    /// Publishes `events` as far as the limits are concerned, once they allow it.
+    pub(super) async fn publish_in_time(&self, topic: &str, events: u32) {
+        while let Err(limited) = self.publish(topic, events) {
+            tokio::time::sleep(Duration::from_millis(limited.retry.ms)).await;
+        }
+    }
+
+    /// Delivers `events` as far as the limits are concerned, once they allow it.
+    pub(super) async fn deliver_in_time(&self, events: usize) {
+        let mut left = u32::try_from(events).unwrap_or(u32::MAX);
+        while left > 0 {
+            let allowed = self.limits().deliver(left, self.gateway.now_ms());
+            match allowed {
+                Ok(count) => left -= count.min(left),
+                Err(RetryAfter { ms }) => {
+                    let slowed = self.gateway.metrics.rate_limited(Limit::ConnDelivery);
+                    slowed.increment();
+                    tokio::time::sleep(Duration::from_millis(ms)).await;
+                }
+            }
+        }
+    }
+
+    fn limits(&self) -> MutexGuard<'_, ConnectionLimits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

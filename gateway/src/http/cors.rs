@@ -1,0 +1,52 @@
+//! Pages of other origins: off unless the configuration names them.
+
+use super::reply;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::response::Response;
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE");
+/// How long a browser may remember the answer to its preflight, in seconds.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after");
+/// Headers that pages send where they do not ask by name.
+const USUAL_HEADERS: HeaderValue =
+    HeaderValue::from_static("authorization, content-type, idempotency-key, last-event-id");
+
+/// What to tell a browser about the page that asks; `None` where it may not, or where no page asks.
+pub(super) fn allowed_origin(origins: &[String], headers: &HeaderMap) -> Option<HeaderValue> {
+    let asking = headers.get(header::ORIGIN)?;
+    let is_named =
+        |origin: &&String| origin.as_str() == "*" || origin.as_bytes() == asking.as_bytes();
+    match origins.iter().find(is_named)?.as_str() {
+        "*" => Some(HeaderValue::from_static("*")),
+        _ => Some(asking.clone()),
+    }
+}
+
+/// Whether a browser asks if it may ask.
+pub(super) fn is_preflight(request: &Request) -> bool {
+    let asks = header::ACCESS_CONTROL_REQUEST_METHOD;
+    request.method() == Method::OPTIONS && request.headers().contains_key(asks)
+}
+
+/// The answer to that: everything may be asked, for the token decides.
+pub(super) fn preflight(origin: &HeaderValue, asked: &HeaderMap) -> Response {
+    let mut response = reply::nothing();
+    let asked = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS);
+    let allowed_headers = asked.cloned().unwrap_or(USUAL_HEADERS);
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers);
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    allow(&mut response, origin.clone());
+    response
+}
+
+/// Lets the page see the reply.
+pub(super) fn allow(response: &mut Response, origin: HeaderValue) {
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+}

@@ -1,0 +1,190 @@
+//! Pages of stored events: `/replay`, `/dlq` and `/latest-by-key`.
+
+use super::call::Call;
+use super::reply;
+use crate::auth::Action;
+use crate::denied::Denied;
+use axum::response::Response;
+use prombus::{Find, ReadLimit, Store, StoredEvent, dead_letter_topic};
+use prombus_api::Code;
+use prombus_api::http::{LatestQuery, ReadQuery, write_event_page, write_latest_page};
+use prombus_api::options::Position;
+use std::sync::Arc;
+
+/// How many events a page has where nobody says.
+const DEFAULT_PAGE_EVENTS: u64 = 1_000;
+/// The most events of a page.
+const MAX_PAGE_EVENTS: u64 = 10_000;
+/// About how many bytes a page has at most; it ends early where events are large, and says where to go on.
+const MAX_PAGE_BYTES: usize = 8 << 20;
+/// The most keys that one request names.
+const MAX_KEYS: usize = 1_000;
+
+pub(super) async fn replay(call: Call) -> Result<Response, Denied> {
+    let wanted = ReadQuery::parse(&call.query()?)?;
+    call.allow(Action::Subscribe, &wanted.topic, None)?;
+    let topic = call.known(&wanted.topic)?;
+    let start = wanted.start.unwrap_or(Position::Earliest);
+    page(&call, &topic, start, wanted.limit).await
+}
+
+pub(super) async fn dead_letters(call: Call) -> Result<Response, Denied> {
+    let wanted = ReadQuery::parse(&call.query()?)?;
+    call.check(&wanted.topic, None)?;
+    let letters = dead_letter_topic(&wanted.topic);
+    let may = |topic: &str| call.allow(Action::Subscribe, topic, None);
+    // Whoever administers a topic looks after what died of it.
+    may(&letters).or_else(|denied| {
+        let admin = call.allow(Action::Admin, &wanted.topic, None);
+        admin.map_err(|_| denied)
+    })?;
+    let start = wanted.start.unwrap_or(Position::Earliest);
+    match call.known(&letters) {
+        Ok(letters) => page(&call, &letters, start, wanted.limit).await,
+        // Nothing has died of it yet.
+        Err(_) => {
+            call.known(&wanted.topic)?;
+            let mut out = Vec::new();
+            write_event_page(&mut out, &letters, [], None);
+            Ok(reply::json_text(out))
+        }
+    }
+}
+
+pub(super) async fn latest_by_key(call: Call) -> Result<Response, Denied> {
+    let wanted = LatestQuery::parse(&call.query()?)?;
+    call.allow(Action::Subscribe, &wanted.topic, None)?;
+    let topic = call.known(&wanted.topic)?;
+    let store = call.gateway().bus.store();
+    let (events, next) = match wanted.keys.is_empty() {
+        true => all_keys(&**store, &topic, wanted.after.as_deref(), wanted.limit).await?,
+        false => (named_keys(&**store, &topic, &wanted.keys).await?, None),
+    };
+    let mut out = Vec::new();
+    let records = events.iter().map(StoredEvent::json_bytes);
+    write_latest_page(&mut out, &topic, records, next.as_deref());
+    Ok(reply::json_text(out))
+}
+
+/// The position that a reader begins at.
+pub(super) async fn first_seq(
+    store: &dyn Store,
+    topic: &Arc<str>,
+    start: Position,
+) -> Result<u64, Denied> {
+    let behind_tail = || store.topic(topic).map_or(1, |info| info.tail_seq + 1);
+    match start {
+        Position::Latest => Ok(behind_tail()),
+        Position::Earliest => Ok(1),
+        Position::Seq(0) => Err(Denied::new(Code::BadFrame, "seq: positions begin at 1")),
+        Position::Seq(seq) => Ok(seq),
+        Position::Ts(ts) => {
+            let found = store.find(topic, Find::Ts(ts)).await?;
+            Ok(found.unwrap_or_else(behind_tail))
+        }
+        Position::AfterId(id) => match store.find(topic, Find::Id(&id)).await? {
+            Some(seq) => Ok(seq + 1),
+            None => {
+                let why = format!("topic {topic} holds no event {id:?}");
+                Err(Denied::new(Code::UnknownId, why))
+            }
+        },
+    }
+}
+
+/// The event with an id; `None` where the topic does not hold it.
+pub(super) async fn event_by_id(
+    store: &dyn Store,
+    topic: &Arc<str>,
+    id: &str,
+) -> Result<Option<StoredEvent>, Denied> {
+    let Some(seq) = store.find(topic, Find::Id(id)).await? else {
+        return Ok(None);
+    };
+    let one = ReadLimit {
+        events: 1,
+        bytes: 1,
+    };
+    let page = store.read(topic, seq, one).await?;
+    let event = page.events.into_iter().next();
+    Ok(event.filter(|event| event.seq() == seq))
+}
+
+async fn page(
+    call: &Call,
+    topic: &Arc<str>,
+    start: Position,
+    limit: Option<u64>,
+) -> Result<Response, Denied> {
+    if start == Position::Latest {
+        let why = "from: it has to be earliest, ts, afterId or seq";
+        return Err(Denied::new(Code::BadFrame, why));
+    }
+    let limit = page_limit(limit)?;
+    let store = call.gateway().bus.store();
+    let from_seq = first_seq(&**store, topic, start).await?;
+    let page = store.read(topic, from_seq, limit).await?;
+    let next = Some(page.next_seq).filter(|next| *next <= page.tail_seq);
+    let bytes: usize = page.events.iter().map(StoredEvent::stored_bytes).sum();
+    let mut out = Vec::with_capacity(bytes + 128);
+    let records = page.events.iter().map(StoredEvent::json_bytes);
+    write_event_page(&mut out, topic, records, next);
+    Ok(reply::json_text(out))
+}
+
+fn page_limit(limit: Option<u64>) -> Result<ReadLimit, Denied> {
+    match limit.unwrap_or(DEFAULT_PAGE_EVENTS).min(MAX_PAGE_EVENTS) {
+        0 => Err(Denied::new(
+            Code::BadFrame,
+            "limit: it has to be at least 1",
+        )),
+        events => Ok(ReadLimit {
+            events: events as usize,
+            bytes: MAX_PAGE_BYTES,
+        }),
+    }
+}
+
+async fn all_keys(
+    store: &dyn Store,
+    topic: &Arc<str>,
+    after: Option<&str>,
+    limit: Option<u64>,
+) -> Result<(Vec<StoredEvent>, Option<String>), Denied> {
+    let events = store.latest_keys(topic, after, page_limit(limit)?).await?;
+    let last = events.last().and_then(StoredEvent::key);
+    let Some(last) = last.map(|key| key.into_owned()) else {
+        return Ok((events, None));
+    };
+    let one = ReadLimit {
+        events: 1,
+        bytes: 1,
+    };
+    let more = store.latest_keys(topic, Some(&last), one).await?;
+    Ok((events, (!more.is_empty()).then_some(last)))
+}
+
+async fn named_keys(
+    store: &dyn Store,
+    topic: &Arc<str>,
+    keys: &[String],
+) -> Result<Vec<StoredEvent>, Denied> {
+    if keys.len() > MAX_KEYS {
+        let why = format!("key: at most {MAX_KEYS} keys at a time");
+        return Err(Denied::new(Code::TooLarge, why));
+    }
+    let mut events = Vec::new();
+    let mut bytes = 0;
+    for key in keys {
+        let Some(event) = store.latest(topic, key).await? else {
+            continue;
+        };
+        bytes += event.stored_bytes();
+        if bytes > MAX_PAGE_BYTES && !events.is_empty() {
+            let why = "key: the events of these keys are too large for one reply; ask for fewer";
+            return Err(Denied::new(Code::TooLarge, why));
+        }
+        events.push(event);
+    }
+    Ok(events)
+}

@@ -1,0 +1,193 @@
+//! `GET /export`: all events of a stretch of time, streamed in the order of time. While one page goes out the next is
+//! read; a client that does not read holds nothing but those two.
+
+use super::call::Call;
+use super::events::event_by_id;
+use super::gzip::{self, Gzip};
+use super::reply;
+use super::stream::{self, BrokenOff, Gone, Pieces};
+use crate::auth::{Action, Grant};
+use crate::denied::Denied;
+use crate::gateway::Gateway;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use prombus::{ReadError, ReadLimit, StoredEvent, TimePage, TimeRange};
+use prombus_api::Code;
+use prombus_api::http::ExportQuery;
+use std::sync::Arc;
+
+/// How much is read and sent at a time.
+const PAGE: ReadLimit = ReadLimit {
+    events: 16_384,
+    bytes: 1 << 20,
+};
+const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+struct Export {
+    gateway: Arc<Gateway>,
+    grant: Grant,
+    topic: Arc<str>,
+    range: TimeRange,
+    key: Option<String>,
+    format: Format,
+    gzip: Option<Gzip>,
+}
+
+/// How records are strung together.
+struct Format {
+    is_ndjson: bool,
+    is_begun: bool,
+}
+
+pub(super) async fn export(call: Call) -> Result<Response, Denied> {
+    let query = call.query()?;
+    let wanted = ExportQuery::parse(&query)?;
+    let gzip = query.flag("gzip")?;
+    call.allow(Action::Subscribe, &wanted.topic, None)?;
+    let topic = call.known(&wanted.topic)?;
+    let gateway = call.gateway().clone();
+    let after = match &wanted.after_id {
+        Some(id) => Some(place_of(&gateway, &topic, id).await?),
+        None => None,
+    };
+    let gzip = gzip.unwrap_or_else(|| {
+        let accepted = call.parts.headers.get(header::ACCEPT_ENCODING);
+        let accepted = accepted.and_then(|value| value.to_str().ok());
+        accepted.is_some_and(gzip::is_accepted)
+    });
+    let export = Export {
+        gateway,
+        grant: call.grant.clone(),
+        topic,
+        range: TimeRange {
+            from_ts: wanted.from_ts.unwrap_or(0),
+            to_ts: wanted.to_ts.unwrap_or(u64::MAX),
+            after,
+        },
+        key: wanted.key,
+        format: Format {
+            is_ndjson: wanted.ndjson,
+            is_begun: false,
+        },
+        gzip: gzip.then(Gzip::new),
+    };
+    // The first page is read before the reply begins, so that an error still has its status.
+    let first = export.read(None).await?;
+    let body = stream::body(|pieces| export.send(first, pieces));
+    let mut response = reply::typed(if wanted.ndjson { NDJSON } else { JSON }, body);
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if gzip {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    Ok(response)
+}
+
+/// The (ts, seq) of an event.
+async fn place_of(gateway: &Gateway, topic: &Arc<str>, id: &str) -> Result<(u64, u64), Denied> {
+    let event = event_by_id(&**gateway.bus.store(), topic, id).await?;
+    let place = event.map(|event| (event.ts(), event.seq()));
+    place.ok_or_else(|| {
+        let why = format!("topic {topic} holds no event {id:?}");
+        Denied::new(Code::UnknownId, why)
+    })
+}
+
+impl Export {
+    fn read(
+        &self,
+        after: Option<(u64, u64)>,
+    ) -> impl Future<Output = Result<TimePage, ReadError>> + Send + use<> {
+        let range = TimeRange {
+            after: after.or(self.range.after),
+            ..self.range
+        };
+        let store = self.gateway.bus.store();
+        store.read_by_time(&self.topic, range, PAGE)
+    }
+
+    async fn send(mut self, first: TimePage, pieces: Pieces) -> Result<(), BrokenOff> {
+        let mut page = first;
+        loop {
+            if self.grant.is_expired(self.gateway.now_ms()) {
+                return Err(BrokenOff("the token has expired".to_owned()));
+            }
+            let next = page.next.map(|after| self.read(Some(after)));
+            let is_last = next.is_none();
+            let sending = self.send_page(&page.events, is_last, &pieces);
+            let reading = async {
+                match next {
+                    Some(next) => next.await.map(Some),
+                    None => Ok(None),
+                }
+            };
+            let (sent, read) = tokio::join!(sending, reading);
+            if let Err(Gone) = sent? {
+                return Ok(());
+            }
+            match read.map_err(|error| BrokenOff(error.to_string()))? {
+                Some(next) => page = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn send_page(
+        &mut self,
+        events: &[StoredEvent],
+        is_last: bool,
+        pieces: &Pieces,
+    ) -> Result<Result<(), Gone>, BrokenOff> {
+        let bytes: usize = events
+            .iter()
+            .map(|event| event.json_bytes().len() + 1)
+            .sum();
+        let mut piece = Vec::with_capacity(bytes + 2);
+        for event in events {
+            let is_wanted = match &self.key {
+                Some(key) => event.key().as_deref() == Some(key),
+                None => true,
+            };
+            if is_wanted {
+                self.format.add(&mut piece, event.json_bytes());
+            }
+        }
+        if is_last {
+            self.format.end(&mut piece);
+        }
+        if let Some(gzip) = self.gzip.take() {
+            let broken = |error: std::io::Error| BrokenOff(error.to_string());
+            let (gzip, mut out) = gzip.compress(piece).await.map_err(broken)?;
+            match is_last {
+                true => out.extend(gzip.finish().map_err(broken)?),
+                false => self.gzip = Some(gzip),
+            }
+            piece = out;
+        }
+        Ok(pieces.send(piece).await)
+    }
+}
+
+impl Format {
+    fn add(&mut self, out: &mut Vec<u8>, record: &[u8]) {
+        if self.is_ndjson {
+            out.extend_from_slice(record);
+            out.push(b'\n');
+            return;
+        }
+        out.push(match std::mem::replace(&mut self.is_begun, true) {
+            true => b',',
+            false => b'[',
+        });
+        out.extend_from_slice(record);
+    }
+
+    fn end(&self, out: &mut Vec<u8>) {
+        match (self.is_ndjson, self.is_begun) {
+            (true, _) => {}
+            (false, true) => out.push(b']'),
+            (false, false) => out.extend_from_slice(b"[]"),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Groups: `/groups`, `/cursors`, `/lag` and `/explain`.
+
+mod wire;
+
+use super::call::{Call, forbidden, start_at};
+use super::reply;
+use crate::auth::Action;
+use crate::denied::Denied;
+use axum::response::Response;
+use prombus::GroupInfo;
+use prombus_api::Code;
+use prombus_api::http::{Body as _, CursorList, GroupList, GroupQuery, Lag, Seek, SeekReply};
+use wire::{wire_cursor, wire_explanation, wire_group};
+
+/// The groups of a topic that the caller may know of.
+pub(super) async fn list(call: Call) -> Result<Response, Denied> {
+    let wanted = GroupQuery::parse(&call.query()?)?;
+    let groups = visible(&call, &wanted).await?;
+    Ok(reply::json(&GroupList {
+        groups: groups.into_iter().map(wire_group).collect(),
+        topic: wanted.topic,
+    }))
+}
+
+pub(super) async fn remove(call: Call) -> Result<Response, Denied> {
+    let wanted = GroupQuery::parse(&call.query()?)?;
+    let group = named(&wanted)?;
+    call.allow(Action::Admin, &wanted.topic, Some(group))?;
+    let gateway = call.gateway();
+    gateway.bus.remove_group(&wanted.topic, group).await?;
+    gateway.metrics.forget_group(&wanted.topic, group);
+    Ok(reply::nothing())
+}
+
+/// Where the groups of a topic are.
+pub(super) async fn cursors(call: Call) -> Result<Response, Denied> {
+    let wanted = GroupQuery::parse(&call.query()?)?;
+    let mut cursors = Vec::new();
+    for info in visible(&call, &wanted).await? {
+        let cursor = call.gateway().bus.cursor(&info.topic, &info.group).await?;
+        cursors.push(wire_cursor(cursor, &info.group));
+    }
+    Ok(reply::json(&CursorList {
+        topic: wanted.topic,
+        cursors,
+    }))
+}
+
+/// Sets a group's cursor, or says what that would do.
+pub(super) async fn seek(mut call: Call) -> Result<Response, Denied> {
+    let body = call.json().await?;
+    let wanted = Seek::parse(&body)?;
+    let (topic, group) = (wanted.topic, wanted.group);
+    call.allow(Action::Admin, &topic, Some(&group))?;
+    call.known(&topic)?;
+    let bus = &call.gateway().bus;
+    let place = start_at(wanted.to);
+    let effect = match wanted.dry_run {
+        true => bus.seek_dry_run(&topic, &group, place).await?,
+        false => bus.seek(&topic, &group, place).await?,
+    };
+    Ok(reply::json(&SeekReply {
+        topic,
+        group,
+        dry_run: wanted.dry_run,
+        cursor: effect.cursor,
+        redelivered: effect.redelivered,
+        skipped: effect.skipped,
+    }))
+}
+
+pub(super) async fn lag(call: Call) -> Result<Response, Denied> {
+    let wanted = GroupQuery::parse(&call.query()?)?;
+    let group = named(&wanted)?;
+    call.allow_looking(&wanted.topic, Some(group))?;
+    call.known(&wanted.topic)?;
+    let lag = call.gateway().bus.lag(&wanted.topic, group).await?;
+    Ok(reply::json(&Lag {
+        topic: wanted.topic.clone(),
+        group: group.to_owned(),
+        lag: lag.lag,
+        lag_ms: lag.lag_ms,
+        last_cursor: wire_cursor(lag.last_cursor, group),
+        tail: lag.tail,
+    }))
+}
+
+/// Why nothing is flowing.
+pub(super) async fn explain(call: Call) -> Result<Response, Denied> {
+    let wanted = GroupQuery::parse(&call.query()?)?;
+    let group = named(&wanted)?;
+    call.allow_looking(&wanted.topic, Some(group))?;
+    call.known(&wanted.topic)?;
+    let explanation = call.gateway().bus.explain(&wanted.topic, group).await?;
+    Ok(reply::json(&wire_explanation(explanation)))
+}
+
+fn named(wanted: &GroupQuery) -> Result<&str, Denied> {
+    let missing = || Denied::new(Code::BadFrame, "group: it is missing");
+    wanted.group.as_deref().ok_or_else(missing)
+}
+
+/// The group that is named, or all of the topic, as far as the caller may know of them.
+async fn visible(call: &Call, wanted: &GroupQuery) -> Result<Vec<GroupInfo>, Denied> {
+    let (topic, group) = (wanted.topic.as_str(), wanted.group.as_deref());
+    call.check(topic, group)?;
+    let bus = &call.gateway().bus;
+    if let Some(group) = group {
+        call.allow_looking(topic, Some(group))?;
+        call.known(topic)?;
+        return Ok(vec![bus.group(topic, group).await?]);
+    }
+    let may_see = call.may_see(topic);
+    if may_see {
+        call.known(topic)?;
+    }
+    let mut groups = match bus.groups(topic).await {
+        Ok(groups) => groups,
+        // Whether it is there is not for everybody to know.
+        Err(_) if !may_see => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    groups.retain(|info| call.may_look(topic, Some(&info.group)));
+    match groups.is_empty() && !may_see {
+        true => Err(forbidden(Action::Subscribe, topic, None)),
+        false => Ok(groups),
+    }
+}

@@ -1,0 +1,133 @@
+//! `POST /publish/:topic`: the body is the payload, or with NDJSON a payload on each line.
+
+use super::bulk;
+use super::call::Call;
+use super::reply;
+use crate::auth::Action;
+use crate::denied::Denied;
+use crate::gateway::Gateway;
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use prombus::{Durability, PublishOptions, Published};
+use prombus_api::Code;
+use prombus_api::http::{PublishReply, is_event_header, publish_query};
+use prombus_api::options::PublishOptions as Said;
+use std::borrow::Cow;
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+pub(super) async fn publish(mut call: Call) -> Result<Response, Denied> {
+    call.allow(Action::Publish, &call.topic, None)?;
+    if is_ndjson(&call.parts.headers) {
+        return bulk::publish(call).await;
+    }
+    let limit = call.gateway().options.limits.max_payload_bytes;
+    let body = call.whole_body(limit).await?;
+    let payload = std::str::from_utf8(&body)
+        .map_err(|_| Denied::new(Code::BadJson, "the payload is not UTF-8"))?;
+    let query = call.query()?;
+    let said = Said {
+        headers: event_headers(&call.parts.headers)?,
+        ..publish_query(&query)?
+    };
+    let said = with_idempotency_key(said, &call.parts.headers)?;
+    let gateway = call.gateway();
+    call.connection.publish(&call.topic, 1)?;
+    let published = gateway
+        .bus
+        .publish_text(&call.topic, payload, &as_said(&said))
+        .await?;
+    if !published.duplicate {
+        gateway.metrics.topic(&call.topic).published.increment();
+    }
+    Ok(reply::json(&published_reply(
+        gateway,
+        &call.topic,
+        &published,
+    )))
+}
+
+/// The headers of a request that become headers of the event. One that stands twice is one with commas between, as
+/// everywhere in HTTP.
+pub(super) fn event_headers(headers: &HeaderMap) -> Result<Vec<(String, String)>, Denied> {
+    let mut found = Vec::new();
+    for name in headers.keys().filter(|name| is_event_header(name.as_str())) {
+        let values = headers.get_all(name).iter().map(|value| {
+            std::str::from_utf8(value.as_bytes())
+                .map_err(|_| Denied::new(Code::BadFrame, format!("header {name}: it is not UTF-8")))
+        });
+        let values: Vec<&str> = values.collect::<Result<_, Denied>>()?;
+        found.push((name.as_str().to_owned(), values.join(", ")));
+    }
+    Ok(found)
+}
+
+/// What a publisher said, as the bus takes it.
+pub(super) fn as_said<'a>(said: &'a Said<'_>) -> PublishOptions<'a> {
+    PublishOptions {
+        id: said.id.as_deref(),
+        ts: said.ts,
+        key: said.key.as_deref(),
+        headers: &said.headers,
+        tags: &said.tags,
+        caused_by: &said.caused_by,
+        sid: said.sid.as_deref(),
+    }
+}
+
+/// Whether the header that names the event is there.
+pub(super) fn has_idempotency_key(headers: &HeaderMap) -> bool {
+    headers.contains_key(IDEMPOTENCY_KEY)
+}
+
+fn with_idempotency_key<'a>(
+    mut said: Said<'a>,
+    headers: &'a HeaderMap,
+) -> Result<Said<'a>, Denied> {
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(said);
+    };
+    let bad = |why: &str| Denied::new(Code::BadFrame, format!("Idempotency-Key: {why}"));
+    let key = key
+        .to_str()
+        .map_err(|_| bad("it has to be printable ASCII"))?;
+    if said.id.as_deref().is_some_and(|id| id != key) {
+        return Err(bad("the query names another id"));
+    }
+    said.id = Some(Cow::Borrowed(key));
+    Ok(said)
+}
+
+fn is_ndjson(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok());
+    let essence = content_type.and_then(|value| value.split(';').next());
+    essence.is_some_and(|essence| {
+        let is = |name: &str| essence.trim().eq_ignore_ascii_case(name);
+        is("application/x-ndjson") || is("application/ndjson")
+    })
+}
+
+fn published_reply(gateway: &Gateway, topic: &str, published: &Published) -> PublishReply {
+    PublishReply {
+        id: published.id.to_string(),
+        seq: published.seq,
+        ts: published.ts,
+        duplicate: published.duplicate,
+        durability: durability(gateway, topic),
+        topic: topic.to_owned(),
+    }
+}
+
+/// What the reply promises: the topic's durability, or that there is none.
+fn durability(gateway: &Gateway, topic: &str) -> String {
+    let store = gateway.bus.store();
+    if store.status().url == "memory:" {
+        return "memory".to_owned();
+    }
+    let durability = store.topic(topic).map(|info| info.options.durability);
+    match durability.unwrap_or_default() {
+        Durability::Fsync => "fsync".to_owned(),
+        Durability::Os => "os".to_owned(),
+    }
+}

@@ -1,0 +1,200 @@
+//! The member of a group that pulls over HTTP go through.
+
+use crate::gateway::Gateway;
+use crate::metrics::GroupSeries;
+use prombus::{Clock, Delivery, Subscription, SubscriptionControl};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One group as it is pulled.
+pub(in crate::http) struct Puller {
+    subscription: Subscription,
+    series: Arc<GroupSeries>,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// How many pulls are waiting or taking.
+    pulls: usize,
+    /// How many events they want together.
+    wanted: usize,
+    /// Until then there may be leases that somebody acknowledges.
+    keep_until_ms: u64,
+    /// What leases the last pull that said so asked for.
+    ack_timeout_ms: Option<u64>,
+    /// Events that were pulled and are not settled; bounded by what pulls ask for within one lease.
+    held: HashMap<String, Held>,
+}
+
+struct Held {
+    published_ms: u64,
+    delivered_ms: u64,
+    until_ms: u64,
+}
+
+/// A pull that wants events. Letting go of it is how it stops wanting.
+pub(super) struct Asking<'a> {
+    puller: &'a Puller,
+    count: usize,
+}
+
+/// What became of an event that was pulled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Became {
+    Acked,
+    Nacked,
+    Extended { extend_ms: u64 },
+}
+
+impl Puller {
+    pub(super) fn new(
+        gateway: &Gateway,
+        topic: &str,
+        subscription: Subscription,
+        ack_timeout_ms: Option<u64>,
+    ) -> Self {
+        subscription.pause();
+        let series = gateway.metrics.group(topic, subscription.group());
+        let state = State {
+            pulls: 0,
+            wanted: 0,
+            keep_until_ms: 0,
+            ack_timeout_ms,
+            held: HashMap::new(),
+        };
+        Self {
+            subscription,
+            series,
+            clock: gateway.options.clock.clone(),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Wants `count` events more.
+    pub(super) fn ask(&self, count: usize) -> Asking<'_> {
+        let mut state = self.state();
+        state.pulls += 1;
+        state.wanted += count;
+        // Under the lock, so that a pull that ends at the same moment does not pause this one.
+        self.control().ask_for(state.wanted);
+        self.subscription.resume();
+        drop(state);
+        Asking {
+            puller: self,
+            count,
+        }
+    }
+
+    /// The next event.
+    pub(super) async fn next(&self) -> Option<Delivery> {
+        self.subscription.next().await
+    }
+
+    /// Settles by id.
+    pub(in crate::http) fn control(&self) -> SubscriptionControl {
+        self.subscription.control()
+    }
+
+    /// Whether no more events come: the group or its topic is gone.
+    pub(super) fn is_ended(&self) -> bool {
+        self.subscription.ended().is_some()
+    }
+
+    /// Whether nobody pulls and no lease can be left.
+    pub(super) fn is_idle(&self) -> bool {
+        let mut state = self.state();
+        let now_ms = self.clock.now_ms();
+        self.forget_expired(&mut state, now_ms);
+        state.pulls == 0 && state.held.is_empty() && state.keep_until_ms <= now_ms
+    }
+
+    /// Whether leases are to be longer or shorter than the last pull wanted them; remembers that they are now.
+    pub(super) fn changes_ack_timeout(&self, wanted_ms: Option<u64>) -> bool {
+        let mut state = self.state();
+        wanted_ms.is_some() && std::mem::replace(&mut state.ack_timeout_ms, wanted_ms) != wanted_ms
+    }
+
+    /// Remembers and counts what a pull got.
+    pub(super) fn delivered(&self, deliveries: &[Delivery], began_ms: u64) {
+        let now_ms = self.clock.now_ms();
+        let mut state = self.state();
+        self.forget_expired(&mut state, now_ms);
+        let mut new = 0;
+        for delivery in deliveries {
+            let until_ms = now_ms.saturating_add(delivery.context.ack_deadline_ms);
+            state.keep_until_ms = state.keep_until_ms.max(until_ms);
+            let held = Held {
+                published_ms: delivery.event.ts(),
+                delivered_ms: now_ms,
+                until_ms,
+            };
+            let id = delivery.event.id().into_owned();
+            new += u64::from(state.held.insert(id, held).is_none());
+        }
+        drop(state);
+        self.series.inflight.add(new);
+        self.series.delivered.add(deliveries.len() as u64);
+        let waited_ms = now_ms.saturating_sub(began_ms);
+        self.series.poll.observe_ms(waited_ms);
+    }
+
+    /// Remembers and counts what became of an event.
+    pub(in crate::http) fn became(&self, id: &str, what: Became) {
+        let now_ms = self.clock.now_ms();
+        let mut state = self.state();
+        if let Became::Extended { extend_ms } = what {
+            let until_ms = now_ms.saturating_add(extend_ms.max(1_000));
+            state.keep_until_ms = state.keep_until_ms.max(until_ms);
+            if let Some(held) = state.held.get_mut(id) {
+                held.until_ms = until_ms;
+            }
+            return;
+        }
+        let Some(held) = state.held.remove(id) else {
+            return;
+        };
+        drop(state);
+        self.series.inflight.sub(1);
+        if what == Became::Nacked {
+            self.series.nacked.increment();
+            return;
+        }
+        self.series.acked.increment();
+        let since = |ms: u64| now_ms.saturating_sub(ms);
+        self.series.latency.observe_ms(since(held.published_ms));
+        self.series.handler.observe_ms(since(held.delivered_ms));
+    }
+
+    fn forget_expired(&self, state: &mut State, now_ms: u64) {
+        let before = state.held.len();
+        state.held.retain(|_, held| held.until_ms > now_ms);
+        let expired = before - state.held.len();
+        self.series.inflight.sub(expired as u64);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let mut state = self.puller.state();
+        state.pulls -= 1;
+        state.wanted -= self.count;
+        let left = state.wanted;
+        self.puller.control().ask_for(left);
+        if state.pulls == 0 {
+            // What was not taken goes to other members, or waits for the next pull.
+            self.puller.subscription.pause();
+        }
+    }
+}
+
+impl Drop for Puller {
+    fn drop(&mut self) {
+        let held = self.state().held.len();
+        self.series.inflight.sub(held as u64);
+    }
+}

@@ -1,0 +1,82 @@
+//! Replies: JSON, errors, and replies to HEAD.
+
+use crate::denied::Denied;
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use prombus_api::Code;
+use prombus_api::http::ErrorBody;
+use serde::Serialize;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// 200 with this as JSON.
+pub(super) fn json(reply: &impl Serialize) -> Response {
+    with_status(StatusCode::OK, reply)
+}
+
+/// A status with this as JSON.
+pub(super) fn with_status(status: StatusCode, reply: &impl Serialize) -> Response {
+    // Plain structs of texts and numbers are always written.
+    let text = serde_json::to_vec(reply).unwrap_or_default();
+    let mut response = json_text(text);
+    *response.status_mut() = status;
+    response
+}
+
+/// 200 with JSON that is written already.
+pub(super) fn json_text(text: Vec<u8>) -> Response {
+    typed(JSON, Body::from(text))
+}
+
+/// 200 with a body of some type.
+pub(super) fn typed(content_type: HeaderValue, body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+/// 204.
+pub(super) fn nothing() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+/// The reply to whoever is refused something.
+pub(super) fn denied(denied: Denied) -> Response {
+    let status = status_of(denied.code);
+    let body = ErrorBody {
+        retry_after_ms: denied.retry_after_ms,
+        ..ErrorBody::new(denied.code, denied.message)
+    };
+    let mut response = with_status(status, &body);
+    let headers = response.headers_mut();
+    if let Some(ms) = denied.retry_after_ms {
+        let seconds = ms.div_ceil(1_000);
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if status == StatusCode::UNAUTHORIZED {
+        let bearer = HeaderValue::from_static("Bearer");
+        headers.insert(header::WWW_AUTHENTICATE, bearer);
+    }
+    response
+}
+
+pub(super) fn status_of(code: Code) -> StatusCode {
+    StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// The same reply with nothing behind its head, which says how long the body would be.
+pub(super) fn without_body(mut response: Response) -> Response {
+    if let Some(bytes) = response.body().size_hint().exact() {
+        let length = HeaderValue::from(bytes);
+        response
+            .headers_mut()
+            .entry(header::CONTENT_LENGTH)
+            .or_insert(length);
+    }
+    *response.body_mut() = Body::empty();
+    response
+}

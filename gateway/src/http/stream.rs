@@ -1,0 +1,78 @@
+//! Bodies of replies that are made while they are sent. A task makes pieces ahead of the socket, as many as the
+//! channel holds; when the client goes away, the task ends.
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::Frame;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+/// How many pieces wait for the socket.
+const PIECES_AHEAD: usize = 2;
+
+/// The rest of the body cannot be made. The client sees the body break off, so that it does not take it for whole.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(super) struct BrokenOff(pub(super) String);
+
+/// The client is gone.
+#[derive(Debug)]
+pub(super) struct Gone;
+
+/// Where the pieces go.
+#[derive(Debug, Clone)]
+pub(super) struct Pieces(mpsc::Sender<Result<Bytes, BrokenOff>>);
+
+struct Streamed {
+    pieces: mpsc::Receiver<Result<Bytes, BrokenOff>>,
+    maker: AbortHandle,
+}
+
+/// A body out of the pieces that a task sends. Where the task fails, the body breaks off.
+pub(super) fn body<F>(make: impl FnOnce(Pieces) -> F) -> Body
+where
+    F: Future<Output = Result<(), BrokenOff>> + Send + 'static,
+{
+    let (sender, pieces) = mpsc::channel(PIECES_AHEAD);
+    let making = make(Pieces(sender.clone()));
+    let maker = tokio::spawn(async move {
+        if let Err(broken) = making.await {
+            // Nobody reads it where the client is gone.
+            let _ = sender.send(Err(broken)).await;
+        }
+    });
+    let maker = maker.abort_handle();
+    Body::new(Streamed { pieces, maker })
+}
+
+impl Pieces {
+    /// Sends a piece, once there is room for it.
+    pub(super) async fn send(&self, piece: Vec<u8>) -> Result<(), Gone> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.0.send(Ok(piece.into())).await.map_err(|_| Gone)
+    }
+}
+
+impl HttpBody for Streamed {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        let piece = self.pieces.poll_recv(context);
+        piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    }
+}
+
+impl Drop for Streamed {
+    fn drop(&mut self) {
+        self.maker.abort();
+    }
+}

@@ -1,0 +1,52 @@
+//! The table of routes against the OpenAPI document.
+
+use super::{ROUTES, find};
+use prombus_api::openapi::document;
+use std::collections::BTreeSet;
+
+#[test]
+fn what_is_served_is_documented_and_the_other_way_round() {
+    let served: BTreeSet<(String, String)> = ROUTES
+        .iter()
+        .flat_map(|route| {
+            let methods = route.methods.iter();
+            methods.map(|(method, _)| (route.path.to_owned(), method.as_str().to_lowercase()))
+        })
+        .collect();
+    let document = document();
+    let paths = document["paths"].as_object().expect("paths");
+    let documented: BTreeSet<(String, String)> = paths
+        .iter()
+        .flat_map(|(path, operations)| {
+            let methods = operations.as_object().expect("operations").keys();
+            methods.map(|method| (path.clone(), method.clone()))
+        })
+        .collect();
+    assert_eq!(served, documented);
+}
+
+#[test]
+fn paths_lead_to_their_routes() {
+    for (path, expected, topic) in [
+        ("/topics", "/topics", None),
+        ("/topics/a.b", "/topics/{topic}", Some("a.b")),
+        ("/topics/a/purge", "/topics/{topic}/purge", Some("a")),
+        ("/topics/purge", "/topics/{topic}", Some("purge")),
+        ("/publish/a%2Eb", "/publish/{topic}", Some("a%2Eb")),
+    ] {
+        let (route, found) = find(path).expect(path);
+        assert_eq!((route.path, found), (expected, topic), "{path}");
+    }
+    for path in [
+        "",
+        "/",
+        "/topics/",
+        "/topics/a/",
+        "/topics/a/b",
+        "/publish",
+        "/nowhere",
+        "/Topics",
+    ] {
+        assert!(find(path).is_none(), "{path}");
+    }
+}

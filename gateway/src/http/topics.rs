@@ -1,0 +1,117 @@
+//! `/topics`: what there is and how it is kept.
+
+use super::call::Call;
+use super::reply;
+use crate::auth::Action;
+use crate::denied::Denied;
+use axum::response::Response;
+use prombus::{Durability, TopicConfig, TopicInfo};
+use prombus_api::http::{
+    Age, Body as _, Durability as WireDurability, TopicConfig as WireConfig, TopicInfo as WireInfo,
+    TopicList,
+};
+
+/// All topics that the caller may do something with.
+pub(super) async fn list(call: Call) -> Result<Response, Denied> {
+    let topics = call.gateway().bus.topics();
+    let visible = topics.iter().filter(|info| call.may_see(&info.name));
+    Ok(reply::json(&TopicList {
+        topics: visible.map(wire_info).collect(),
+    }))
+}
+
+pub(super) async fn get(call: Call) -> Result<Response, Denied> {
+    if !call.may_see(&call.topic) {
+        return Err(super::call::forbidden(Action::Subscribe, &call.topic, None));
+    }
+    described(&call)
+}
+
+/// Makes a topic, or sets how it is kept. An empty body makes it with the defaults of every topic.
+pub(super) async fn put(mut call: Call) -> Result<Response, Denied> {
+    call.allow(Action::Admin, &call.topic, None)?;
+    let body = call.json().await?;
+    let wanted = match body.trim_ascii().is_empty() {
+        true => WireConfig::default(),
+        false => WireConfig::parse(&body)?,
+    };
+    let bus = &call.gateway().bus;
+    let present = bus.topic(&call.topic).ok();
+    let config = TopicConfig {
+        // It has its own place, and is not a setting that this replaces.
+        schema: present
+            .as_ref()
+            .and_then(|info| TopicConfig::of(info).schema),
+        ..bus_config(wanted)
+    };
+    match present {
+        Some(_) => bus.configure_topic(&call.topic, &config).await?,
+        None => bus.create_topic(&call.topic, &config).await?,
+    }
+    described(&call)
+}
+
+pub(super) async fn delete(call: Call) -> Result<Response, Denied> {
+    call.allow(Action::Admin, &call.topic, None)?;
+    let gateway = call.gateway();
+    gateway.bus.delete_topic(&call.topic).await?;
+    gateway.metrics.forget_topic(&call.topic);
+    Ok(reply::nothing())
+}
+
+/// Forgets all events of a topic; positions go on.
+pub(super) async fn purge(call: Call) -> Result<Response, Denied> {
+    call.allow(Action::Admin, &call.topic, None)?;
+    call.gateway().bus.purge_topic(&call.topic).await?;
+    described(&call)
+}
+
+fn described(call: &Call) -> Result<Response, Denied> {
+    let info = call.gateway().bus.topic(&call.topic)?;
+    Ok(reply::json(&wire_info(&info)))
+}
+
+fn wire_info(info: &TopicInfo) -> WireInfo {
+    WireInfo {
+        topic: info.name.to_string(),
+        first_seq: info.first_seq,
+        tail_seq: info.tail_seq,
+        events: info.events,
+        bytes: info.bytes,
+        config: wire_config(TopicConfig::of(info)),
+    }
+}
+
+fn wire_config(config: TopicConfig) -> WireConfig {
+    let age = |ms| Age { ms };
+    WireConfig {
+        durability: match config.durability {
+            Durability::Fsync => WireDurability::Fsync,
+            Durability::Os => WireDurability::Os,
+        },
+        retention: config.retention_ms.map(age),
+        max_bytes: config.max_bytes,
+        max_events: config.max_events,
+        compaction: config.compaction,
+        snapshot_topic: config.snapshot_topic,
+        snapshot_interval: config.snapshot_interval_ms.map(age),
+        partitions: config.partitions,
+    }
+}
+
+fn bus_config(config: WireConfig) -> TopicConfig {
+    TopicConfig {
+        durability: match config.durability {
+            WireDurability::Fsync => Durability::Fsync,
+            WireDurability::Os => Durability::Os,
+        },
+        retention_ms: config.retention.map(|age| age.ms),
+        max_bytes: config.max_bytes,
+        max_events: config.max_events,
+        compaction: config.compaction,
+        snapshot_topic: config.snapshot_topic,
+        snapshot_interval_ms: config.snapshot_interval.map(|age| age.ms),
+        partitions: config.partitions,
+        schema: None,
+    }
+}

@@ -1,0 +1,163 @@
+//! `/groups`, `/cursors`, `/lag` and `/explain`.
+
+use super::server::Running;
+use prombus::{StartAt, SubscribeOptions};
+use serde_json::json;
+
+fn earliest() -> SubscribeOptions {
+    SubscribeOptions {
+        from: StartAt::Earliest,
+        member: Some("worker".to_owned()),
+        ..SubscribeOptions::default()
+    }
+}
+
+#[tokio::test]
+async fn groups_and_where_they_are() {
+    let server = Running::start().await;
+    server.fill("t", 10).await;
+    let subscription = server
+        .bus()
+        .subscribe("t", "g", earliest())
+        .await
+        .expect("subscribed");
+    for _ in 0..4 {
+        let delivery = subscription.next().await.expect("a delivery");
+        delivery.ack_confirmed().await.expect("acknowledged");
+    }
+    let mut client = server.client().await;
+    let groups = client.get("/groups?topic=t").await.ok();
+    assert_eq!(groups["topic"], "t");
+    let group = &groups["groups"][0];
+    assert_eq!(
+        (&group["group"], &group["cursor"], &group["lag"]),
+        (&json!("g"), &json!(4), &json!(6))
+    );
+    assert_eq!(group["members"][0]["name"], "worker");
+    assert_eq!(group["counts"]["acked"], 4);
+    let cursors = client.get("/cursors?topic=t").await.ok();
+    let cursor = &cursors["cursors"][0];
+    assert_eq!(
+        (&cursor["group"], &cursor["lastSeq"]),
+        (&json!("g"), &json!(4))
+    );
+    assert!(
+        cursor["lastId"].is_string() && cursor["lastTs"].is_u64(),
+        "{cursor}"
+    );
+    let lag = client.get("/lag?topic=t&group=g").await.ok();
+    assert_eq!((&lag["lag"], &lag["tail"]), (&json!(6), &json!(10)));
+    assert_eq!(lag["lastCursor"]["lastSeq"], 4);
+    assert!(lag["lagMs"].is_u64());
+    drop(subscription);
+    let removed = client
+        .request("DELETE", "/groups?topic=t&group=g", &[], b"")
+        .await;
+    assert_eq!(removed.head.status, 204);
+    assert_eq!(
+        client.get("/groups?topic=t").await.ok()["groups"],
+        json!([])
+    );
+    client
+        .get("/lag?topic=t&group=g")
+        .await
+        .is_error(404, "unknown_group");
+}
+
+#[tokio::test]
+async fn a_seek_is_tried_before_it_is_done() {
+    let server = Running::start().await;
+    server.fill("t", 10).await;
+    let subscription = server
+        .bus()
+        .subscribe("t", "g", earliest())
+        .await
+        .expect("subscribed");
+    for _ in 0..4 {
+        let delivery = subscription.next().await.expect("a delivery");
+        delivery.ack_confirmed().await.expect("acknowledged");
+    }
+    drop(subscription);
+    let mut client = server.client().await;
+    let dry = r#"{"topic":"t","group":"g","from":"earliest","dry_run":true}"#;
+    let would = client.post("/cursors", dry).await.ok();
+    assert_eq!(
+        (&would["redelivered"], &would["dry_run"]),
+        (&json!(4), &json!(true))
+    );
+    let cursor = |reply: serde_json::Value| reply["cursors"][0]["lastSeq"].clone();
+    assert_eq!(cursor(client.get("/cursors?topic=t&group=g").await.ok()), 4);
+    let done = r#"{"topic":"t","group":"g","from":"seq","seq":9}"#;
+    let done = client.post("/cursors", done).await.ok();
+    assert_eq!((&done["cursor"], &done["skipped"]), (&json!(8), &json!(4)));
+    assert_eq!(cursor(client.get("/cursors?topic=t").await.ok()), 8);
+    let unknown = r#"{"topic":"t","group":"g","from":"afterId","afterId":"nobody"}"#;
+    client
+        .post("/cursors", unknown)
+        .await
+        .is_error(404, "unknown_id");
+}
+
+#[tokio::test]
+async fn why_nothing_flows() {
+    let server = Running::start().await;
+    server.fill("t", 3).await;
+    let subscription = server
+        .bus()
+        .subscribe("t", "g", earliest())
+        .await
+        .expect("subscribed");
+    subscription.pause();
+    let mut client = server.client().await;
+    let paused = client.get("/explain?topic=t&group=g").await.ok();
+    assert_eq!(paused["reason"], "paused", "{paused}");
+    assert!(
+        paused["sentence"]
+            .as_str()
+            .is_some_and(|text| text.contains("worker")),
+        "{paused}"
+    );
+    drop(subscription);
+    let mut reason = json!(null);
+    for _ in 0..1_000 {
+        reason = client.get("/explain?topic=t&group=g").await.ok()["reason"].clone();
+        if reason == "no_members" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(reason, "no_members");
+}
+
+#[tokio::test]
+async fn groups_that_are_not_there() {
+    let server = Running::start().await;
+    server.fill("t", 1).await;
+    let mut client = server.client().await;
+    for (target, status, code) in [
+        ("/groups?topic=none", 404, "unknown_topic"),
+        ("/cursors?topic=none", 404, "unknown_topic"),
+        ("/lag?topic=none&group=g", 404, "unknown_topic"),
+        ("/explain?topic=none&group=g", 404, "unknown_topic"),
+        ("/explain?topic=t&group=g", 404, "unknown_group"),
+        ("/groups?topic=t&group=g", 404, "unknown_group"),
+        ("/lag?topic=t", 400, "bad_frame"),
+        ("/lag?topic=t&group=a%20b", 400, "bad_group"),
+        ("/groups", 400, "bad_frame"),
+    ] {
+        client.get(target).await.is_error(status, code);
+    }
+    let seek = r#"{"topic":"t","group":"g","from":"earliest"}"#;
+    client
+        .post("/cursors", seek)
+        .await
+        .is_error(404, "unknown_group");
+    client
+        .post("/cursors", r#"{"topic":"t","group":"g"}"#)
+        .await
+        .is_error(400, "bad_frame");
+    let removal = client
+        .request("DELETE", "/groups?topic=t&group=g", &[], b"")
+        .await;
+    removal.is_error(404, "unknown_group");
+}

@@ -1,0 +1,115 @@
+//! Rate limits over HTTP.
+
+use super::server::Running;
+use prombus_gateway::GatewayOptions;
+use prombus_gateway::limits::{LimitsConfig, Rate};
+
+fn slow() -> Rate {
+    Rate {
+        capacity: 2,
+        refill_per_sec: 1,
+    }
+}
+
+#[tokio::test]
+async fn publishing_too_fast_on_one_connection() {
+    let server = Running::with(GatewayOptions {
+        limits: LimitsConfig {
+            conn_publish: Some(slow()),
+            ..LimitsConfig::default()
+        },
+        ..GatewayOptions::default()
+    })
+    .await;
+    let mut client = server.client().await;
+    client.post("/publish/a", "1").await.ok();
+    client.post("/publish/b", "1").await.ok();
+    let reply = client.post("/publish/a", "1").await;
+    reply.is_error(429, "rate_limited");
+    assert_eq!(reply.head.header("retry-after"), Some("1"));
+    let retry_after_ms = reply.json()["retry_after_ms"].as_u64();
+    assert!(
+        retry_after_ms.is_some_and(|ms| (1..=1_000).contains(&ms)),
+        "{}",
+        reply.text()
+    );
+    server.client().await.post("/publish/a", "1").await.ok();
+    let metrics = client.get("/metrics").await.text();
+    assert!(
+        metrics.contains(r#"rate_limited_total{limit="conn_publish"} 1"#),
+        "{metrics}"
+    );
+}
+
+#[tokio::test]
+async fn publishing_too_fast_to_one_topic() {
+    let server = Running::with(GatewayOptions {
+        topic_rates: vec![("slow.*".to_owned(), slow())],
+        ..GatewayOptions::default()
+    })
+    .await;
+    for _ in 0..2 {
+        server
+            .client()
+            .await
+            .post("/publish/slow.a", "1")
+            .await
+            .ok();
+    }
+    let mut client = server.client().await;
+    client
+        .post("/publish/slow.a", "1")
+        .await
+        .is_error(429, "rate_limited");
+    client.post("/publish/slow.b", "1").await.ok();
+    client.post("/publish/quick", "1").await.ok();
+    assert_eq!(server.bus().topic("slow.a").expect("a topic").tail_seq, 2);
+}
+
+#[tokio::test]
+async fn many_lines_are_slowed_and_none_is_lost() {
+    let rate = Rate {
+        capacity: 10,
+        refill_per_sec: 1_000,
+    };
+    let server = Running::with(GatewayOptions {
+        topic_rates: vec![("t".to_owned(), rate)],
+        ..GatewayOptions::default()
+    })
+    .await;
+    let mut client = server.client().await;
+    let ndjson = [("content-type", "application/x-ndjson")];
+    for _ in 0..2 {
+        let reply = client
+            .request("POST", "/publish/t", &ndjson, "1\n".repeat(200).as_bytes())
+            .await
+            .ok();
+        assert_eq!(reply["published"], 200);
+    }
+    assert_eq!(server.bus().topic("t").expect("a topic").tail_seq, 400);
+}
+
+#[tokio::test]
+async fn delivery_is_slowed_and_nothing_is_dropped() {
+    let rate = Rate {
+        capacity: 5,
+        refill_per_sec: 100,
+    };
+    let server = Running::with(GatewayOptions {
+        limits: LimitsConfig {
+            conn_delivery: Some(rate),
+            ..LimitsConfig::default()
+        },
+        ..GatewayOptions::default()
+    })
+    .await;
+    server.fill("t", 20).await;
+    let mut client = server.client().await;
+    let body = r#"{"topic":"t","group":"g","from":"earliest","max":20,"wait_ms":10000}"#;
+    assert_eq!(client.post("/pull", body).await.ok()["count"], 20);
+    let metrics = client.get("/metrics").await.text();
+    assert!(
+        !metrics.contains(r#"rate_limited_total{limit="conn_delivery"} 0"#),
+        "{metrics}"
+    );
+}
