@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod lifetime;
+mod readme;
 mod server;
 mod shell;
 mod soak;
