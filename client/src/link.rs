@@ -4,6 +4,7 @@ mod handshake;
 mod incoming;
 mod requests;
 mod routes;
+mod serving;
 mod session;
 mod timers;
 
@@ -14,6 +15,7 @@ use crate::subscription::Ended;
 use crate::subscription::shared::Shared;
 use handshake::Connected;
 use requests::Requests;
+use session::Session;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,12 +109,15 @@ impl Link {
         loop {
             let why = match self.connect().await {
                 Ok(connected) => {
-                    failures = 0;
                     if let Some(first) = self.connected.take() {
                         // Whoever waited may be gone; then the client is closing.
                         let _ = first.send(());
                     }
-                    match self.serve(connected).await {
+                    let (end, was_useful) = self.serve(connected).await;
+                    if was_useful {
+                        failures = 0;
+                    }
+                    match end {
                         SessionEnd::Finished => return ConnectError::Closed,
                         SessionEnd::Hopeless(why) => return why,
                         SessionEnd::Lost(why) => why,
@@ -160,12 +165,15 @@ impl Link {
         !self.core.outbox().is_empty() || self.seats.values().any(|seat| seat.shared.has_acks())
     }
 
-    async fn serve(&mut self, connected: Connected) -> SessionEnd {
-        let mut session = session::Session::new(self, connected);
+    /// Serves a connection to its end, and says whether anything came on it: a server that lets one in only to throw
+    /// one out is not worth hurrying back to.
+    async fn serve(&mut self, connected: Connected) -> (SessionEnd, bool) {
+        let mut session = Session::new(self, connected);
         let end = std::future::poll_fn(|context| session.poll(context)).await;
+        let was_useful = session.has_heard;
         drop(session);
         self.disconnect();
-        end
+        (end, was_useful)
     }
 
     /// Puts everything that the connection did not finish back to where the next one finds it.

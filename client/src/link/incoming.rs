@@ -18,26 +18,23 @@ use std::sync::Arc;
 impl Session<'_> {
     /// Takes a message in.
     pub(super) fn take(&mut self, text: &str) -> Result<(), SessionEnd> {
-        // Events keep the text, so a message with events is copied once for all of them.
-        let has_events = text.contains("\"EVENT\"");
-        let taken = if has_events {
-            let message: Arc<str> = text.into();
-            self.take_frames(&message, Some(&message))
-        } else {
-            self.take_frames(text, None)
-        };
+        self.has_heard = true;
+        let taken = self.take_frames(text);
         // What came before something went wrong counts all the same.
         let answered = self.answer();
         taken.and(answered)
     }
 
-    fn take_frames(&mut self, text: &str, message: Option<&Arc<str>>) -> Result<(), SessionEnd> {
+    fn take_frames(&mut self, text: &str) -> Result<(), SessionEnd> {
         let mut current: Option<Arc<Shared>> = None;
+        // Events keep the text, so a message with events is copied once for all of them.
+        let mut message: Option<Arc<str>> = None;
         let mut taken = Ok(());
         for frame in ServerFrames::new(text) {
             taken = match frame {
                 Ok(ServerFrame::Event(event)) => {
-                    message.map_or(Ok(()), |message| self.event(message, &event, &mut current))
+                    let message = message.get_or_insert_with(|| text.into());
+                    self.event(text, message, &event, &mut current)
                 }
                 Ok(ServerFrame::Ok(ok)) => self.ok(&ok),
                 Ok(ServerFrame::Error(error)) => self.error(&error),
@@ -56,6 +53,7 @@ impl Session<'_> {
     /// Puts an event with those before it, which are for the same subscription mostly.
     fn event(
         &mut self,
+        text: &str,
         message: &Arc<str>,
         frame: &EventFrame<'_>,
         current: &mut Option<Arc<Shared>>,
@@ -69,7 +67,7 @@ impl Session<'_> {
         };
         let topic = self.routes.name(&frame.event.topic);
         let arrived = Arrived {
-            event: Event::new(message, topic, frame),
+            event: Event::new(text, message, topic, frame),
             context: Context {
                 attempt: frame.attempt,
                 ack_deadline_ms: frame.ack_deadline_ms,

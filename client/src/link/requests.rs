@@ -25,6 +25,9 @@ pub(super) enum Request {
     Settle,
 }
 
+/// From this many unanswered frames on, no more are sent.
+const MAX_OPEN_REQUESTS: usize = 8_192;
+
 /// What stands before the number.
 const PREFIX: &str = "r";
 
@@ -44,6 +47,11 @@ impl Requests {
 
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    /// Whether the server owes so many answers that it should not be asked more.
+    pub(super) fn is_full(&self) -> bool {
+        self.open.len() >= MAX_OPEN_REQUESTS
     }
 
     /// The connection is gone. Acknowledgements are given back by subscription, confirmed ones wait for the next

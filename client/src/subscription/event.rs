@@ -59,16 +59,21 @@ enum Text {
 }
 
 impl Event {
-    /// An event of `message`. `topic` is its topic, which many events share.
-    pub(crate) fn new(message: &Arc<str>, topic: Arc<str>, frame: &EventFrame<'_>) -> Self {
+    /// An event that was read from `text`, of which `message` is a copy. `topic` is its topic, which many events share.
+    pub(crate) fn new(
+        text: &str,
+        message: &Arc<str>,
+        topic: Arc<str>,
+        frame: &EventFrame<'_>,
+    ) -> Self {
         let record = &frame.event;
         Self {
             message: message.clone(),
             topic,
-            id: Text::of(message, record.id.clone()),
-            key: record.key.clone().map(|key| Text::of(message, key)),
-            payload: Span::of(message, record.payload),
-            json: Span::of(message, frame.event_json),
+            id: Text::of(text, record.id.clone()),
+            key: record.key.clone().map(|key| Text::of(text, key)),
+            payload: Span::of(text, record.payload),
+            json: Span::of(text, frame.event_json),
             seq: record.seq,
             ts: record.ts,
         }
@@ -180,11 +185,11 @@ mod tests {
     fn an_event_is_read_from_the_message_it_came_in() {
         let text = r##"[{"op":"EVENT","topic":"t","group":"g","event":{"id":"i-1","ts":5,"topic":"t","seq":7,"key":"a\"b","payload":{"x":1.0},"tags":["#a"]},"ctx":{"attempt":1,"ack_deadline_ms":1000}}]"##;
         let message: Arc<str> = text.into();
-        let frame = ServerFrames::new(&message).next().unwrap().unwrap();
+        let frame = ServerFrames::new(text).next().unwrap().unwrap();
         let ServerFrame::Event(frame) = frame else {
             panic!("{frame:?}");
         };
-        let event = Event::new(&message, "t".into(), &frame);
+        let event = Event::new(text, &message, "t".into(), &frame);
         assert_eq!((event.id(), event.seq(), event.ts()), ("i-1", 7, 5));
         assert_eq!(event.key(), Some("a\"b"));
         assert_eq!(event.payload(), r#"{"x":1.0}"#);
