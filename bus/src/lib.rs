@@ -40,11 +40,8 @@ pub use prombus_store::{
     SystemClock, TimePage, TimeRange, TopicInfo,
 };
 pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published};
-pub use subscription::{Context, Delivery, SubscribeOptions, Subscription, SubscriptionControl};
+pub use subscription::{
+    Context, Delivery, SettleAnswer, SubscribeOptions, Subscription, SubscriptionControl,
+};
 pub use topic::TopicConfig;
 pub use typed::{Topic, TypedSubscription};
-
-/// The program in the README, so that it cannot rot.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;

@@ -19,6 +19,7 @@ use crate::group::subscriber::Subscriber;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{self, Poll};
 use tokio::task::AbortHandle;
 
 /// A stream of deliveries. Letting go of it frees its leases at once; what it was not asked for yet goes back without
@@ -33,6 +34,11 @@ pub struct Subscription {
 pub struct SubscriptionControl {
     shared: Arc<Shared>,
 }
+
+/// What became of each event that was to be settled, in the order of their ids.
+pub trait SettleAnswer: Future<Output = Vec<Result<(), SettleError>>> + Send + 'static {}
+
+impl<F: Future<Output = Vec<Result<(), SettleError>>> + Send + 'static> SettleAnswer for F {}
 
 struct Shared {
     group: Arc<str>,
@@ -63,6 +69,21 @@ impl Subscription {
         std::iter::once(first)
             .chain(more.into_iter().map(Delivery::new))
             .collect()
+    }
+
+    /// Takes deliveries that are there, up to `limit` of them and until their events have `limit_bytes` together, for
+    /// one task that serves many subscriptions. `Ready(false)` when no more will come; where there is none now, the
+    /// task that asked last is woken by the next.
+    pub fn poll_batch(
+        &self,
+        context: &mut task::Context<'_>,
+        limit: usize,
+        limit_bytes: usize,
+        deliveries: &mut Vec<Delivery>,
+    ) -> Poll<bool> {
+        let take = |taken| deliveries.push(Delivery::new(taken));
+        let subscriber = &self.control.shared.subscriber;
+        subscriber.poll_take(context, limit, limit_bytes, take)
     }
 
     /// Why no more deliveries come, where that is so.
@@ -126,51 +147,56 @@ impl SubscriptionControl {
         self.shared.seats().keys().cloned().collect()
     }
 
+    /// Whether it is served from this topic now.
+    pub fn is_served_from(&self, topic: &str) -> bool {
+        self.shared.seats().contains_key(topic)
+    }
+
     /// Acknowledges events of a topic by their ids, with one result for each. One that is settled already is fine.
-    pub async fn ack_ids(&self, topic: &str, ids: &[&str]) -> Vec<Result<(), SettleError>> {
-        self.settle(topic, ids, Settlement::Ack).await
+    /// Nothing happens before the answer is polled; it borrows nothing, so that it can be kept.
+    pub fn ack_ids(&self, topic: &str, ids: &[&str]) -> impl SettleAnswer + use<> {
+        self.settle(topic, owned(ids), Settlement::Ack)
+    }
+
+    /// As [`Self::ack_ids`], for whoever has the ids as texts of its own.
+    pub fn ack_owned_ids(&self, topic: &str, ids: Vec<String>) -> impl SettleAnswer + use<> {
+        self.settle(topic, ids, Settlement::Ack)
     }
 
     /// Brings events of a topic back, after `delay_ms` or else a backoff. One that is settled already is fine.
-    pub async fn nack_ids(
+    pub fn nack_ids(
         &self,
         topic: &str,
         ids: &[&str],
         reason: &str,
         delay_ms: Option<u64>,
-    ) -> Vec<Result<(), SettleError>> {
+    ) -> impl SettleAnswer + use<> {
         let refusal = Refusal {
             reason: reason.to_owned(),
             retry: delay_ms.map_or(Retry::Backoff, |delay_ms| Retry::After { delay_ms }),
         };
-        self.settle(topic, ids, Settlement::Nack(refusal)).await
+        self.settle(topic, owned(ids), Settlement::Nack(refusal))
     }
 
     /// Moves the deadlines of events of a topic to `max(1000, extend_ms)` from now.
-    pub async fn extend_ids(
+    pub fn extend_ids(
         &self,
         topic: &str,
         ids: &[&str],
         extend_ms: u64,
-    ) -> Vec<Result<(), SettleError>> {
-        self.settle(topic, ids, Settlement::Extend { extend_ms })
-            .await
+    ) -> impl SettleAnswer + use<> {
+        self.settle(topic, owned(ids), Settlement::Extend { extend_ms })
     }
 
-    async fn settle(
-        &self,
-        topic: &str,
-        ids: &[&str],
-        what: Settlement,
-    ) -> Vec<Result<(), SettleError>> {
-        let settling = self
-            .shared
-            .seats()
-            .get(topic)
-            .map(|seat| seat.settle(ids, what));
-        match settling {
-            Some(settling) => settling.await,
-            None => vec![Err(SettleError::Gone); ids.len()],
+    fn settle(&self, topic: &str, ids: Vec<String>, what: Settlement) -> impl SettleAnswer + use<> {
+        let count = ids.len();
+        let seats = self.shared.seats();
+        let settling = seats.get(topic).map(|seat| seat.settle(ids, what));
+        async move {
+            match settling {
+                Some(settling) => settling.await,
+                None => vec![Err(SettleError::Gone); count],
+            }
         }
     }
 }
@@ -183,6 +209,10 @@ impl Shared {
     fn follower(&self) -> MutexGuard<'_, Option<AbortHandle>> {
         self.follower.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn owned(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|&id| id.to_owned()).collect()
 }
 
 impl Drop for Subscription {

@@ -28,6 +28,7 @@ pub(crate) use pull::Pullers;
 
 use crate::denied::Denied;
 use crate::gateway::Gateway;
+use crate::session;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -177,6 +178,10 @@ pub(crate) fn routes(gateway: Arc<Gateway>) -> Router {
 
 async fn answer(State(connection): State<Arc<Connection>>, request: Request) -> Response {
     let gateway = connection.gateway.clone();
+    let path = request.uri().path();
+    if path == "/ws" || path == "/" && session::is_upgrade(request.headers()) {
+        return session::upgrade(gateway, request).await;
+    }
     let origin = cors::allowed_origin(&gateway.options.cors_origins, request.headers());
     if let Some(origin) = &origin
         && cors::is_preflight(&request)

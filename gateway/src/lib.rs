@@ -7,6 +7,7 @@ mod http;
 pub mod limits;
 pub mod metrics;
 mod server;
+mod session;
 
 pub use gateway::{Gateway, GatewayOptions};
 pub use server::Server;

@@ -96,6 +96,13 @@ impl ConnectionLimits {
             None => Ok(events),
         }
     }
+
+    /// Takes back what [`Self::deliver`] allowed and nothing was there for.
+    pub fn give_back_deliveries(&mut self, events: u32) {
+        if let Some(bucket) = &mut self.delivery {
+            bucket.give_back(events);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -169,5 +176,9 @@ mod tests {
         assert_eq!(connection.deliver(2, 0), Err(RetryAfter { ms: 100 }));
         assert_eq!(connection.deliver(2, 99), Err(RetryAfter { ms: 1 }));
         assert_eq!(connection.deliver(2, 100), Ok(1));
+        connection.give_back_deliveries(1);
+        assert_eq!(connection.deliver(2, 100), Ok(1));
+        connection.give_back_deliveries(9);
+        assert_eq!(connection.deliver(9, 100), Ok(3));
     }
 }

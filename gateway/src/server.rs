@@ -2,7 +2,11 @@
 
 use crate::gateway::Gateway;
 use crate::http;
+use crate::session::NextSession;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
@@ -51,15 +55,14 @@ impl Server {
         for listener in self.listeners {
             accepting.spawn(accept(self.gateway.clone(), listener));
         }
-        while accepting.join_next().await.is_some() {}
-        let all = self.gateway.options.max_connections as u32;
-        let all_closed = self.gateway.connections.acquire_many(all);
+        self.gateway.told_to_stop().await;
         let limit = Duration::from_millis(self.gateway.options.drain_timeout_ms);
-        // Whoever is not done by then has had their time.
-        let _ = tokio::time::timeout(limit, all_closed).await;
+        // Whoever is not done by then has had their time: letting go of the tasks ends them.
+        let _ = tokio::time::timeout(limit, accepting.join_all()).await;
     }
 }
 
+/// Accepts connections and owns their tasks.
 async fn accept(gateway: Arc<Gateway>, listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
@@ -91,14 +94,28 @@ async fn next(
     Ok((stream, permit))
 }
 
+/// Serves one connection: requests first, and a session where one of them asked for it.
 async fn serve_connection(gateway: Arc<Gateway>, stream: TcpStream, permit: OwnedSemaphorePermit) {
+    let next_session = NextSession::default();
+    answer_requests(&gateway, stream, &next_session).await;
+    if let Some(session) = next_session.take() {
+        session.await;
+    }
+    drop(permit);
+}
+
+async fn answer_requests(gateway: &Arc<Gateway>, stream: TcpStream, next_session: &NextSession) {
     let routes = TowerToHyperService::new(http::routes(gateway.clone()));
+    let service = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(next_session.clone());
+        routes.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(gateway.options.request_timeout_ms))
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), routes)
+        .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     // A connection that fails concerns only its client, who knows.
@@ -109,5 +126,4 @@ async fn serve_connection(gateway: Arc<Gateway>, stream: TcpStream, permit: Owne
             let _ = connection.await;
         }
     }
-    drop(permit);
 }

@@ -19,13 +19,13 @@ impl Seat {
     /// Settles or extends events by their ids, with one result for each.
     pub(crate) fn settle(
         &self,
-        ids: &[&str],
+        ids: Vec<String>,
         what: Settlement,
     ) -> impl Future<Output = Vec<Result<(), SettleError>>> + Send + 'static + use<> {
         let count = ids.len();
         let by_ids = SettleByIds {
             member: self.member,
-            ids: ids.iter().map(|&id| id.to_owned()).collect(),
+            ids,
             what,
         };
         let commands = self.commands.upgrade();

@@ -7,6 +7,7 @@ use super::state::{Leased, MemberId};
 use prombus_store::Clock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 
 /// Why no more deliveries come.
@@ -46,6 +47,8 @@ struct Mailbox {
     follows: bool,
     paused: bool,
     ended: Option<Ended>,
+    /// Whoever polled last and found nothing.
+    poller: Option<Waker>,
 }
 
 /// Events leased by one owner at one moment.
@@ -118,14 +121,14 @@ impl Subscriber {
         if mailbox.parts == 0 && !mailbox.follows {
             mailbox.ended.get_or_insert(reason);
         }
-        drop(mailbox);
-        self.arrived.notify_one();
+        self.announce(mailbox);
     }
 
     /// Closes the mailbox whatever groups there are.
     pub(crate) fn end(&self, reason: Ended) {
-        self.lock().ended.get_or_insert(reason);
-        self.arrived.notify_one();
+        let mut mailbox = self.lock();
+        mailbox.ended.get_or_insert(reason);
+        self.announce(mailbox);
     }
 
     pub(crate) fn ended(&self) -> Option<Ended> {
@@ -139,8 +142,7 @@ impl Subscriber {
             return Err(chunk);
         }
         mailbox.chunks.push_back(chunk);
-        drop(mailbox);
-        self.arrived.notify_one();
+        self.announce(mailbox);
         Ok(())
     }
 
@@ -176,6 +178,39 @@ impl Subscriber {
             .collect()
     }
 
+    /// Hands over what is there, up to `limit` events and until `limit_bytes` of them are reached. `Ready(false)` when
+    /// the mailbox is closed and empty; where it is only empty, the caller is woken by what comes next.
+    pub(crate) fn poll_take(
+        &self,
+        context: &mut Context<'_>,
+        limit: usize,
+        limit_bytes: usize,
+        mut take: impl FnMut(Taken),
+    ) -> Poll<bool> {
+        let now_ms = self.clock.now_ms();
+        let mut mailbox = self.lock();
+        let (mut taken, mut bytes) = (0, 0);
+        while taken < limit && bytes < limit_bytes {
+            let Some(next) = mailbox.pop(now_ms) else {
+                break;
+            };
+            taken += 1;
+            bytes += next.leased.event.json_bytes().len();
+            take(next);
+        }
+        if taken > 0 || limit == 0 {
+            return Poll::Ready(true);
+        }
+        if mailbox.ended.is_some() {
+            return Poll::Ready(false);
+        }
+        match &mut mailbox.poller {
+            Some(poller) => poller.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
     /// Takes out what one member of one group did not look at, where `is_wanted` says so.
     pub(crate) fn take_back(
         &self,
@@ -199,6 +234,16 @@ impl Subscriber {
         }
         mailbox.chunks.retain(|chunk| !chunk.leased.is_empty());
         untaken
+    }
+
+    /// Tells whoever waits that something came in or that nothing will.
+    fn announce(&self, mut mailbox: MutexGuard<'_, Mailbox>) {
+        let poller = mailbox.poller.take();
+        drop(mailbox);
+        self.arrived.notify_one();
+        if let Some(poller) = poller {
+            poller.wake();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Mailbox> {

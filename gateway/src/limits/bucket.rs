@@ -52,6 +52,12 @@ impl Bucket {
         Ok(taken)
     }
 
+    /// Puts tokens back that were taken and not used.
+    pub fn give_back(&mut self, tokens: u32) {
+        let level = self.level.saturating_add(thousandths(tokens));
+        self.level = level.min(thousandths(self.rate.capacity));
+    }
+
     /// Whether [`Bucket::take`] would succeed.
     pub fn has(&mut self, tokens: u32, now_ms: u64) -> Result<(), RetryAfter> {
         self.fill(now_ms);

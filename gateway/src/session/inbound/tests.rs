@@ -1,0 +1,1 @@
+//! Frames whole, in pieces and wrong.

@@ -1,0 +1,175 @@
+//! The handshake: from an HTTP request to a session on the same connection.
+
+use super::Session;
+use crate::auth::Grant;
+use crate::denied::Denied;
+use crate::gateway::Gateway;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hyper::upgrade::{OnUpgrade, Parts, Upgraded};
+use hyper_util::rt::TokioIo;
+use prombus_api::Code;
+use prombus_api::http::Query;
+use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::net::TcpStream;
+
+/// What the protocol has the server append to the client's key.
+const KEY_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// A key is 16 bytes in base 64.
+const KEY_BYTES: usize = 24;
+
+/// Where a request leaves the session that is to go on with its connection, in the extensions of the request. The task
+/// of the connection runs it, so that a session is owned by whoever owns its connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NextSession(Arc<Mutex<Option<Waiting>>>);
+
+struct Waiting(Pin<Box<dyn Future<Output = ()> + Send>>);
+
+impl NextSession {
+    /// The session, where the request was for one.
+    pub(crate) fn take(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.take().map(|waiting| waiting.0)
+    }
+
+    fn put(&self, session: impl Future<Output = ()> + Send + 'static) {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *slot = Some(Waiting(Box::pin(session)));
+    }
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Waiting")
+    }
+}
+
+/// Whether a request asks for a WebSocket.
+pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
+    has_token(headers, &header::CONNECTION, "upgrade")
+        && has_token(headers, &header::UPGRADE, "websocket")
+}
+
+/// Answers a request for a WebSocket. The token may stand in `Authorization: Bearer` or, for browsers, in `?token=`;
+/// one that is not good ends it here, and without one the session waits for AUTH.
+pub(crate) async fn upgrade(gateway: Arc<Gateway>, mut request: Request) -> Response {
+    let accept = match accept_key(request.headers()) {
+        Ok(accept) => accept,
+        Err(refused) => return *refused,
+    };
+    let grant = match token(&request) {
+        Ok(token) => grant(&gateway, token).await,
+        Err(why) => Err(why),
+    };
+    let grant = match grant {
+        Ok(grant) => grant,
+        Err(why) => return refuse(&why),
+    };
+    let on_upgrade = hyper::upgrade::on(&mut request);
+    let Some(next) = request.extensions().get::<NextSession>() else {
+        let why = "this connection cannot become a WebSocket";
+        return refuse(&Denied::new(Code::BadFrame, why));
+    };
+    next.put(begin(gateway, on_upgrade, grant));
+    let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    headers.remove(header::CONTENT_LENGTH);
+    response
+}
+
+async fn begin(gateway: Arc<Gateway>, on_upgrade: OnUpgrade, grant: Option<Grant>) {
+    // A client that is gone before its session began needs no answer.
+    let Ok(upgraded) = on_upgrade.await else {
+        return;
+    };
+    let Ok(Parts { io, read_buf, .. }) = Upgraded::downcast::<TokioIo<TcpStream>>(upgraded) else {
+        return;
+    };
+    Session::serve(gateway, io.into_inner(), &read_buf, grant).await;
+}
+
+/// Checks the handshake and answers its key.
+fn accept_key(headers: &HeaderMap) -> Result<HeaderValue, Box<Response>> {
+    let bad = |why: &str| Box::new(refuse(&Denied::new(Code::BadFrame, why)));
+    if !is_upgrade(headers) {
+        let why = "this is a WebSocket; the request has to ask for an upgrade";
+        let mut response = bad(why);
+        *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
+        let headers = response.headers_mut();
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        return Err(response);
+    }
+    let version = headers.get(header::SEC_WEBSOCKET_VERSION);
+    if version.is_none_or(|version| version.as_bytes() != b"13") {
+        let mut response = bad("only version 13 of the protocol is spoken");
+        *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
+        let headers = response.headers_mut();
+        headers.insert(
+            header::SEC_WEBSOCKET_VERSION,
+            HeaderValue::from_static("13"),
+        );
+        return Err(response);
+    }
+    let key = headers.get(header::SEC_WEBSOCKET_KEY);
+    let key = key.filter(|key| key.len() == KEY_BYTES);
+    let key = key.ok_or_else(|| bad("the header Sec-WebSocket-Key is missing or is not one"))?;
+    let mut digest = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
+    digest.update(key.as_bytes());
+    digest.update(KEY_SUFFIX);
+    let accept = BASE64.encode(digest.finish());
+    HeaderValue::try_from(accept).map_err(|_| bad("the key cannot be answered"))
+}
+
+/// What a token is good for. Without one that is left open, unless everybody may come in.
+async fn grant(gateway: &Gateway, token: Option<String>) -> Result<Option<Grant>, Denied> {
+    if token.is_none() && !gateway.auth.is_off() {
+        return Ok(None);
+    }
+    let granted = gateway
+        .auth
+        .authenticate(token.as_deref(), gateway.now_ms());
+    Ok(Some(granted.await?))
+}
+
+/// The token of a request, where it has one.
+fn token(request: &Request) -> Result<Option<String>, Denied> {
+    let header = request.headers().get(header::AUTHORIZATION);
+    let header = header.and_then(|value| value.to_str().ok());
+    let bearer = header.and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme
+            .eq_ignore_ascii_case("bearer")
+            .then_some(token.trim())
+    });
+    let query = Query::parse(request.uri().query().unwrap_or_default())?;
+    Ok(bearer.or_else(|| query.get("token")).map(str::to_owned))
+}
+
+fn refuse(why: &Denied) -> Response {
+    let mut body = prombus_api::http::ErrorBody::new(why.code, &*why.message);
+    body.retry_after_ms = why.retry_after_ms;
+    let body = serde_json::to_vec(&body).unwrap_or_default();
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() =
+        StatusCode::from_u16(why.code.http_status()).unwrap_or(StatusCode::BAD_REQUEST);
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}
+
+fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
+    let values = headers.get_all(name).iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    texts
+        .flat_map(|text| text.split(','))
+        .any(|found| found.trim().eq_ignore_ascii_case(token))
+}

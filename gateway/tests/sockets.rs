@@ -1,0 +1,31 @@
+//! The gateway over real sockets: a server in this process on a port of the system's choice, and clients that write
+//! their own bytes, because a library would be too polite.
+#![cfg(test)]
+
+#[path = "sockets/support.rs"]
+mod support;
+
+#[path = "sockets/auth.rs"]
+mod auth;
+#[path = "sockets/delivering.rs"]
+mod delivering;
+#[path = "sockets/draining.rs"]
+mod draining;
+#[path = "sockets/fan_in.rs"]
+mod fan_in;
+#[path = "sockets/frames.rs"]
+mod frames;
+#[path = "sockets/handshake.rs"]
+mod handshake;
+#[path = "sockets/limits.rs"]
+mod limits;
+#[path = "sockets/metrics.rs"]
+mod metrics;
+#[path = "sockets/protocol.rs"]
+mod protocol;
+#[path = "sockets/publishing.rs"]
+mod publishing;
+#[path = "sockets/settling.rs"]
+mod settling;
+#[path = "sockets/slow_clients.rs"]
+mod slow_clients;
