@@ -266,3 +266,125 @@ fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
     }
     out.extend_from_slice(&digits[at..]);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ServerError;
+    use crate::id::Id;
+
+    fn push(outbox: &mut Outbox, text: &str, safety: Safety) -> SlotNumber {
+        let text = text.as_bytes();
+        outbox.push(&Encoded { text, safety }, 1).unwrap()
+    }
+
+    fn published(number: u64) -> Reply {
+        let id = Id::new("id").unwrap();
+        let outcome = Ok(Published {
+            id,
+            seq: number,
+            duplicate: true,
+        });
+        Reply { number, outcome }
+    }
+
+    /// Sends everything that is queued, as one text.
+    fn send(outbox: &mut Outbox, sent: &mut VecDeque<Chunk>) -> String {
+        let mut text = String::new();
+        while let Some(chunk) = outbox.take_queued() {
+            text += &String::from_utf8(chunk.message()).unwrap();
+            sent.push_back(chunk);
+        }
+        text
+    }
+
+    #[test]
+    fn what_is_not_answered_is_sent_again_before_what_is_new() {
+        let (mut outbox, mut sent) = (Outbox::default(), VecDeque::new());
+        for text in ["{\"a\":1", "{\"b\":1", "{\"c\":1"] {
+            push(&mut outbox, text, Safety::MadeId);
+        }
+        let first = send(&mut outbox, &mut sent);
+        assert_eq!(
+            first,
+            r#"[{"a":1,"corr":"1"},{"b":1,"corr":"2"},{"c":1,"corr":"3"}]"#
+        );
+        let answered = outbox.answer(&mut sent, [published(1)].into_iter());
+        assert_eq!(answered.unwrap().units, 1);
+        push(&mut outbox, "{\"d\":1", Safety::MadeId);
+        assert_eq!(outbox.rewind(&mut sent).units, 0);
+        let second = send(&mut outbox, &mut sent);
+        assert_eq!(
+            second,
+            r#"[{"b":1,"corr":"2"},{"c":1,"corr":"3"}][{"d":1,"corr":"4"}]"#
+        );
+        let replies = [published(2), published(3), published(4)];
+        assert_eq!(
+            outbox.answer(&mut sent, replies.into_iter()).unwrap().units,
+            3
+        );
+        assert!(outbox.is_empty() && sent.is_empty());
+    }
+
+    #[test]
+    fn what_has_no_id_is_not_sent_again() {
+        let (mut outbox, mut sent) = (Outbox::default(), VecDeque::new());
+        push(&mut outbox, "{\"a\":1", Safety::Once);
+        push(&mut outbox, "{\"b\":1", Safety::OwnId);
+        push(&mut outbox, "{\"c\":1", Safety::Once);
+        send(&mut outbox, &mut sent);
+        // This one was never sent, so its outcome is known.
+        push(&mut outbox, "{\"d\":1", Safety::Once);
+        assert_eq!(outbox.rewind(&mut sent).units, 2);
+        let again = send(&mut outbox, &mut sent);
+        assert_eq!(again, r#"[{"b":1,"corr":"2"}][{"d":1,"corr":"4"}]"#);
+    }
+
+    #[test]
+    fn replies_that_are_not_in_their_order_are_noticed() {
+        let (mut outbox, mut sent) = (Outbox::default(), VecDeque::new());
+        push(&mut outbox, "{\"a\":1", Safety::Once);
+        push(&mut outbox, "{\"b\":1", Safety::Once);
+        let too_early = outbox.answer(&mut sent, [published(1)].into_iter());
+        assert!(too_early.is_err(), "it was not sent yet");
+        send(&mut outbox, &mut sent);
+        assert!(
+            outbox
+                .answer(&mut sent, [published(2)].into_iter())
+                .is_err()
+        );
+        assert!(outbox.answer(&mut sent, [published(1)].into_iter()).is_ok());
+        assert!(
+            outbox
+                .answer(&mut sent, [published(1)].into_iter())
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn after_the_end_everything_is_refused_with_the_reason() {
+        let mut outbox = Outbox::default();
+        push(&mut outbox, "{\"a\":1", Safety::Once);
+        let error = PublishError::Refused(ServerError {
+            code: "over".to_owned(),
+            message: "it is over".to_owned(),
+            retry_after_ms: None,
+        });
+        assert_eq!(outbox.end(&error).units, 1);
+        assert!(outbox.is_empty() && !outbox.has_queued());
+        let text = b"{\"b\":1";
+        let safety = Safety::Once;
+        let refused = outbox.push(&Encoded { text, safety }, 1);
+        assert_eq!(refused.unwrap_err(), error);
+    }
+
+    #[test]
+    fn a_chunk_that_is_full_is_followed_by_another() {
+        let (mut outbox, mut sent) = (Outbox::default(), VecDeque::new());
+        let text = format!("{{\"a\":\"{}\"", "x".repeat(CHUNK_BYTES));
+        push(&mut outbox, &text, Safety::Once);
+        push(&mut outbox, &text, Safety::Once);
+        send(&mut outbox, &mut sent);
+        assert_eq!(sent.len(), 2);
+    }
+}
