@@ -143,8 +143,11 @@ fn user_agent(client_name: Option<&str>) -> HeaderValue {
 }
 
 #[cfg(not(feature = "tls"))]
-fn connector(_: &Endpoint) -> Result<Connector, Broken> {
-    Ok(Connector::Plain)
+fn connector(endpoint: &Endpoint) -> Result<Connector, Broken> {
+    match endpoint.is_tls {
+        false => Ok(Connector::Plain),
+        true => Err(Broken::Protocol("wss needs the feature `tls`".to_owned())),
+    }
 }
 
 /// Rustls with ring and the system's certificates. The provider is named, for a program may have several.
