@@ -16,11 +16,13 @@ use prombus_api::Code;
 use prombus_api::http::ExportQuery;
 use std::sync::Arc;
 
-/// How much is read and sent at a time.
+/// How much is read at a time.
 const PAGE: ReadLimit = ReadLimit {
     events: 16_384,
-    bytes: 1 << 20,
+    bytes: 2 << 20,
 };
+/// How much is sent at a time.
+const PIECE_BYTES: usize = 256 << 10;
 const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -139,23 +141,36 @@ impl Export {
         is_last: bool,
         pieces: &Pieces,
     ) -> Result<Result<(), Gone>, BrokenOff> {
-        let bytes: usize = events
-            .iter()
-            .map(|event| event.json_bytes().len() + 1)
-            .sum();
-        let mut piece = Vec::with_capacity(bytes + 2);
+        let mut piece = Vec::with_capacity(PIECE_BYTES);
         for event in events {
             let is_wanted = match &self.key {
                 Some(key) => event.key().as_deref() == Some(key),
                 None => true,
             };
-            if is_wanted {
-                self.format.add(&mut piece, event.json_bytes());
+            if !is_wanted {
+                continue;
             }
+            let record = event.json_bytes();
+            if !piece.is_empty() && piece.len() + record.len() + 1 > PIECE_BYTES {
+                let full = std::mem::replace(&mut piece, Vec::with_capacity(PIECE_BYTES));
+                if let Err(gone) = self.send_piece(full, false, pieces).await? {
+                    return Ok(Err(gone));
+                }
+            }
+            self.format.add(&mut piece, record);
         }
         if is_last {
             self.format.end(&mut piece);
         }
+        self.send_piece(piece, is_last, pieces).await
+    }
+
+    async fn send_piece(
+        &mut self,
+        mut piece: Vec<u8>,
+        is_last: bool,
+        pieces: &Pieces,
+    ) -> Result<Result<(), Gone>, BrokenOff> {
         if let Some(gzip) = self.gzip.take() {
             let broken = |error: std::io::Error| BrokenOff(error.to_string());
             let (gzip, mut out) = gzip.compress(piece).await.map_err(broken)?;

@@ -19,7 +19,7 @@ pub(super) async fn ack(mut call: Call) -> Result<Response, Denied> {
     let body = call.json().await?;
     let ack = Ack::parse(&body)?;
     if !ack.publish.is_empty() {
-        let why = "publish: acknowledging and publishing in one step goes over the WebSocket";
+        let why = "publish: acknowledging and publishing in one step is not supported yet";
         return Err(Denied::new(Code::BadFrame, why));
     }
     let puller = puller(&call, &ack.topic, &ack.group, &ack.ids).await?;

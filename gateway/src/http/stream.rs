@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 /// How many pieces wait for the socket.
-const PIECES_AHEAD: usize = 2;
+const PIECES_AHEAD: usize = 4;
 
 /// The rest of the body cannot be made. The client sees the body break off, so that it does not take it for whole.
 #[derive(Debug, Error)]
