@@ -39,13 +39,13 @@ impl Connection {
         }
     }
 
-    /// Delivers `events` as far as the limits are concerned, once they allow it.
-    pub(super) async fn deliver_in_time(&self, events: usize) {
-        let mut left = u32::try_from(events).unwrap_or(u32::MAX);
-        while left > 0 {
-            let allowed = self.limits().deliver(left, self.gateway.now_ms());
+    /// How many of `events` may be delivered, at least one; waits until that is so. What is told counts as delivered.
+    pub(super) async fn deliver_in_time(&self, events: usize) -> usize {
+        let wanted = u32::try_from(events).unwrap_or(u32::MAX);
+        loop {
+            let allowed = self.limits().deliver(wanted, self.gateway.now_ms());
             match allowed {
-                Ok(count) => left -= count.min(left),
+                Ok(count) => return count as usize,
                 Err(RetryAfter { ms }) => {
                     let slowed = self.gateway.metrics.rate_limited(Limit::ConnDelivery);
                     slowed.increment();
@@ -53,6 +53,12 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// Takes back what was not there to be delivered after all.
+    pub(super) fn not_delivered(&self, events: usize) {
+        let events = u32::try_from(events).unwrap_or(u32::MAX);
+        self.limits().give_back_deliveries(events);
     }
 
     fn limits(&self) -> MutexGuard<'_, ConnectionLimits> {

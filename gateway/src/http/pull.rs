@@ -52,13 +52,15 @@ pub(super) async fn pull(mut call: Call) -> Result<Response, Denied> {
             wanted.ack_timeout_ms,
         )
         .await?;
+    // Only what may be delivered is leased, so that no lease runs while its event waits here.
+    let max = call.connection.deliver_in_time(max).await;
     let began_ms = gateway.now_ms();
     let deliveries = tokio::select! {
         deliveries = take(&puller, max, wait_ms) => deliveries,
         () = gateway.told_to_stop() => Vec::new(),
     };
     puller.delivered(&deliveries, began_ms);
-    call.connection.deliver_in_time(deliveries.len()).await;
+    call.connection.not_delivered(max - deliveries.len());
     let events = deliveries.iter().map(|delivery| {
         let context = Context {
             attempt: delivery.context.attempt,

@@ -94,9 +94,7 @@ impl Following {
             };
             self.next_seq = page.next_seq;
             if !page.events.is_empty() {
-                let connection = &self.connection;
-                connection.deliver_in_time(page.events.len()).await;
-                pieces.send(spelled(&page.events)).await?;
+                self.send_page(&page.events, pieces).await?;
                 continue;
             }
             tokio::select! {
@@ -109,6 +107,18 @@ impl Following {
                 }
             }
         }
+    }
+
+    /// Sends events as fast as the limits allow.
+    async fn send_page(&self, events: &[StoredEvent], pieces: &Pieces) -> Result<(), Gone> {
+        let mut rest = events;
+        while !rest.is_empty() {
+            let allowed = self.connection.deliver_in_time(rest.len()).await;
+            let (now, later) = rest.split_at(allowed.min(rest.len()));
+            pieces.send(spelled(now)).await?;
+            rest = later;
+        }
+        Ok(())
     }
 
     /// How long nothing may be sent: until the next sign of life, or until the token runs out.

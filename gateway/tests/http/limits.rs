@@ -1,5 +1,6 @@
 //! Rate limits over HTTP.
 
+use super::client::head;
 use super::server::Running;
 use prombus_gateway::GatewayOptions;
 use prombus_gateway::limits::{LimitsConfig, Rate};
@@ -106,8 +107,24 @@ async fn delivery_is_slowed_and_nothing_is_dropped() {
     server.fill("t", 20).await;
     let mut client = server.client().await;
     let body = r#"{"topic":"t","group":"g","from":"earliest","max":20,"wait_ms":10000}"#;
-    assert_eq!(client.post("/pull", body).await.ok()["count"], 20);
-    let metrics = client.get("/metrics").await.text();
+    let (mut pulled, mut pulls) = (0, 0);
+    while pulled < 20 {
+        let count = client.post("/pull", body).await.ok()["count"].as_u64();
+        pulled += count.expect("a count");
+        pulls += 1;
+        assert!(pulls <= 20);
+    }
+    assert_eq!(pulled, 20);
+    assert!(pulls > 1, "no more than the limit allows at a time");
+    let head = head("GET", "/sse?topic=t&from=earliest", &[]);
+    client.send(head.as_bytes()).await;
+    assert_eq!(client.head().await.status, 200);
+    let mut text = String::new();
+    while text.matches("id: ").count() < 20 {
+        let chunk = client.chunk().await.flatten().expect("more events");
+        text += &String::from_utf8(chunk).expect("text");
+    }
+    let metrics = server.client().await.get("/metrics").await.text();
     assert!(
         !metrics.contains(r#"rate_limited_total{limit="conn_delivery"} 0"#),
         "{metrics}"
