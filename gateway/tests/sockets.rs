@@ -11,6 +11,8 @@ mod auth;
 mod delivering;
 #[path = "sockets/draining.rs"]
 mod draining;
+#[path = "sockets/failing_store.rs"]
+mod failing_store;
 #[path = "sockets/fan_in.rs"]
 mod fan_in;
 #[path = "sockets/frames.rs"]

@@ -15,6 +15,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 const SMALL_READ_BYTES: usize = 4 << 10;
 /// What is read at a time when much comes, and how fast room grows for a large message.
 const LARGE_READ_BYTES: usize = 64 << 10;
+/// The most memory that is kept between messages while they come.
+const KEPT_BYTES: usize = 256 << 10;
 /// The longest payload of a ping, a pong or a close.
 const MAX_CONTROL_BYTES: usize = 125;
 
@@ -98,11 +100,11 @@ impl Inbound {
     pub(super) fn poll_read(
         &mut self,
         context: &mut Context<'_>,
-        stream: impl AsyncRead + Unpin,
+        stream: &mut (impl AsyncRead + Unpin),
     ) -> Poll<io::Result<usize>> {
         self.make_room();
         let mut room = ReadBuf::new(&mut self.buffer[self.end..]);
-        ready!(Pin::new(&mut { stream }).poll_read(context, &mut room))?;
+        ready!(Pin::new(stream).poll_read(context, &mut room))?;
         let read = room.filled().len();
         if room.remaining() == 0 {
             self.read_bytes = LARGE_READ_BYTES;
@@ -144,7 +146,7 @@ impl Inbound {
 
     /// Lets go of memory that only a large message needed.
     pub(super) fn shrink(&mut self) {
-        self.keep_at_most(2 * LARGE_READ_BYTES);
+        self.keep_at_most(KEPT_BYTES);
     }
 
     fn keep_at_most(&mut self, bytes: usize) {

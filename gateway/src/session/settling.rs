@@ -16,6 +16,9 @@ use std::task::{Context, Poll};
 /// The most ids that go to an owner at once.
 const MAX_IDS_TOGETHER: usize = 4_096;
 
+/// What an extension gives at least.
+const MIN_EXTEND_MS: u64 = 1_000;
+
 /// Acknowledgements that have not been handed to the bus yet.
 #[derive(Debug)]
 pub(super) struct Acks {
@@ -89,7 +92,9 @@ impl Settling {
         let outcome = match what {
             What::Ack => Outcome::Acked,
             What::Nack { .. } => Outcome::Nacked,
-            What::Extend { extend_ms } => Outcome::Extended { extend_ms },
+            What::Extend { extend_ms } => Outcome::Extended {
+                extend_ms: extend_ms.max(MIN_EXTEND_MS),
+            },
         };
         let mut notes = Notes::new(member);
         notes.add(member, ids, corr);

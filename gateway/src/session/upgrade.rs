@@ -63,6 +63,10 @@ pub(crate) async fn upgrade(gateway: Arc<Gateway>, mut request: Request) -> Resp
         Ok(accept) => accept,
         Err(refused) => return *refused,
     };
+    if !is_welcome(&gateway.options.cors_origins, request.headers()) {
+        let why = "pages of this origin may not connect; cors_origins names those that may";
+        return refuse(&Denied::new(Code::Forbidden, why));
+    }
     let grant = match token(&request) {
         Ok(token) => grant(&gateway, token).await,
         Err(why) => Err(why),
@@ -127,6 +131,26 @@ fn accept_key(headers: &HeaderMap) -> Result<HeaderValue, Box<Response>> {
     digest.update(KEY_SUFFIX);
     let accept = BASE64.encode(digest.finish());
     HeaderValue::try_from(accept).map_err(|_| bad("the key cannot be answered"))
+}
+
+/// Whether a request is from no web page, from one of this server, or from one of an origin that was named. A browser
+/// lets any page open a socket to any server, so without this every page could talk to a server on the same machine.
+fn is_welcome(origins: &[String], headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return true;
+    };
+    let Ok(origin) = origin.to_str() else {
+        return false;
+    };
+    let host = origin.split_once("://").map(|(_, host)| host);
+    let is_own = host
+        .zip(text(header::HOST))
+        .is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host));
+    is_own
+        || origins
+            .iter()
+            .any(|named| named == "*" || named.eq_ignore_ascii_case(origin))
 }
 
 /// What a token is good for. Without one that is left open, unless everybody may come in.

@@ -339,3 +339,37 @@ async fn a_subscription_that_ends_by_itself_is_told() {
     socket.publish("stays", json!(2)).await;
     assert_eq!(socket.event().await["topic"], "stays");
 }
+
+#[tokio::test]
+async fn a_long_stream_comes_once_and_in_order() {
+    const EVENTS: u64 = 20_000;
+    let served = serve().await;
+    let mut publisher = served.connect().await;
+    publisher.ask(json!({"op":"AUTH","batch":true})).await;
+    for _ in 0..EVENTS / 500 {
+        let frames: Vec<Value> = (0..500)
+            .map(|_| publish("t", json!("x".repeat(200))))
+            .collect();
+        publisher.send(Value::Array(frames)).await;
+        for _ in 0..500 {
+            publisher.frame().await;
+        }
+    }
+    let mut socket = served.connect().await;
+    socket.ask(json!({"op":"AUTH","batch":true})).await;
+    let options = json!({"from":"earliest","maxInFlight":1000,"batchSize":1000});
+    socket.subscribe("t", "g", options).await;
+    let mut ids = Vec::new();
+    for seq in 1..=EVENTS {
+        let event = socket.event().await;
+        assert_eq!(event["ctx"]["attempt"], 1, "{seq}");
+        assert_eq!(event["event"]["seq"], seq);
+        ids.push(event["event"]["id"].clone());
+        if !socket.has_read_more() {
+            let ids = std::mem::take(&mut ids);
+            socket
+                .send(json!({"op":"ACK","topic":"t","group":"g","ids":ids}))
+                .await;
+        }
+    }
+}

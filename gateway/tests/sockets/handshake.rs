@@ -1,6 +1,8 @@
 //! From a request to a socket.
 
-use crate::support::{Socket, serve};
+use crate::support::{Socket, serve, serve_with};
+use prombus_gateway::GatewayOptions;
+use prombus_gateway::auth::Authenticator;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -74,5 +76,27 @@ async fn a_request_that_is_no_handshake_is_told_so() {
         stream.read_exact(&mut answer).await.expect("it answers");
         let answer = String::from_utf8(answer).expect("text");
         assert_eq!(answer, format!("HTTP/1.1 {status}"), "{headers}");
+    }
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_are_not_let_in_unless_they_are_named() {
+    let named = GatewayOptions {
+        cors_origins: vec!["https://ours.example".to_owned()],
+        ..GatewayOptions::default()
+    };
+    let served = serve_with(Authenticator::off(), named).await;
+    for (origin, is_let_in) in [
+        ("http://test", true),
+        ("https://ours.example", true),
+        ("https://other.example", false),
+        ("null", false),
+    ] {
+        let headers = format!("Origin: {origin}\r\n");
+        let connected = Socket::connect(served.address, "/ws", &headers).await;
+        assert_eq!(connected.is_ok(), is_let_in, "{origin}");
+        if let Err(answer) = connected {
+            assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+        }
     }
 }

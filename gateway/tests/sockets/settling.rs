@@ -259,3 +259,20 @@ async fn until_group(served: &Served, is_so: impl Fn(prombus::GroupInfo) -> bool
     }
     panic!("it never came to be");
 }
+
+#[tokio::test]
+async fn an_acknowledgement_that_finds_no_group_has_failed() {
+    let served = serve().await;
+    let mut socket = served.connect().await;
+    socket.subscribe("x", "g", json!({"topics":["gone"]})).await;
+    socket.publish("gone", json!(1)).await;
+    let event = socket.event().await;
+    let bus = served.gateway.bus();
+    bus.delete_topic("gone").await.expect("it is deleted");
+    assert_eq!(
+        socket.ask(settle("ACK", &event)).await["code"],
+        "ack_failed"
+    );
+    socket.publish("x", json!(2)).await;
+    assert_eq!(socket.event().await["event"]["payload"], 2);
+}

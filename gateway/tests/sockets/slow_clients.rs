@@ -57,7 +57,7 @@ async fn a_client_that_never_reads_is_not_buffered_for() {
 #[tokio::test]
 async fn a_client_that_reads_no_replies_is_not_read_from() {
     let served = serve().await;
-    let mut socket = served.connect().await;
+    let socket = served.connect().await;
     let flood = masked(0x81, publish("t", json!(1)).to_string().as_bytes()).repeat(200_000);
     let (mut reading, mut writing) = socket.stream.into_split();
     let writer = tokio::spawn(async move {

@@ -217,6 +217,11 @@ impl Socket {
         }
     }
 
+    /// Whether a frame has come that nobody asked for yet.
+    pub(crate) fn has_read_more(&self) -> bool {
+        !self.frames.is_empty() || !self.events.is_empty()
+    }
+
     /// The close, with whatever comes before it passed over.
     pub(crate) async fn close(&mut self) -> (Option<u16>, String) {
         loop {
