@@ -113,7 +113,7 @@ async fn a_nack_brings_it_back_and_a_modack_keeps_it() {
     let extended = settle(
         &mut client,
         "/modack",
-        &[kept.clone()],
+        std::slice::from_ref(&kept),
         json!({"extend_ms": 60_000}),
     )
     .await;
@@ -121,7 +121,7 @@ async fn a_nack_brings_it_back_and_a_modack_keeps_it() {
     let reply = settle(
         &mut client,
         "/nack",
-        &[failed.clone()],
+        std::slice::from_ref(&failed),
         json!({"reason": "no", "delay_ms": 1}),
     )
     .await;
