@@ -1,3 +1,5 @@
+//! What the three sources say together, and what is refused.
+
 use super::*;
 use std::io::Write;
 
