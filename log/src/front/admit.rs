@@ -5,7 +5,7 @@ use super::topics::Topic;
 use super::{Front, Held, NewEvent, ViewChange};
 use crate::batch::{Batch, Change, EncodedEvent, Expect};
 use crate::error::{CommitError, IdConflict, LimitReached, UnknownTopic, VersionMismatch};
-use crate::event_id::{Id, MadeId};
+use crate::event_id::Id;
 use crate::gate::Gate;
 use crate::receipt::{EventOutcome, Keyed, Placed, Receipt};
 use crate::record::{EventPlace, LAST_OF_BATCH, StateRecord};
@@ -22,6 +22,13 @@ pub(crate) struct Admitted {
     pub(crate) gate: Arc<Gate>,
     /// Its gate opens only after a sync.
     pub(crate) wants_sync: bool,
+}
+
+/// How an event is taken in: the place of its topic, whether its own id was found, and the time.
+struct Taking {
+    place: usize,
+    held: Option<Held>,
+    now_ms: u64,
 }
 
 impl Front {
@@ -68,10 +75,13 @@ impl Front {
                 continue;
             };
             last = Some((event.topic(), place));
-            let held = held.get(at).copied().flatten();
-            let (outcome, durability) = self.store(event, place, held, now_ms, &mut to_store);
+            let taking = Taking {
+                place,
+                held: held.get(at).copied().flatten(),
+                now_ms,
+            };
+            let durability = self.store(event, taking, &mut to_store, &mut receipt.events);
             wants_sync |= durability == Durability::Fsync;
-            receipt.events.push(outcome);
         }
         self.pending.awaited = true;
         self.pending.write_awaited |= !wants_sync;
@@ -87,18 +97,23 @@ impl Front {
         })
     }
 
-    /// Stores one event of a topic unless its id is held. `to_store` counts down to the last event of an atomic
-    /// batch; in other batches each event stands for itself.
+    /// Stores one event of a topic unless its id is held, and adds what became of it to `outcomes`. `to_store` counts
+    /// down to the last event of an atomic batch; in other batches each event stands for itself.
     fn store(
         &mut self,
         event: EncodedEvent<'_>,
-        place: usize,
-        held: Option<Held>,
-        now_ms: u64,
+        taking: Taking,
         to_store: &mut Option<usize>,
-    ) -> (EventOutcome, Durability) {
+        outcomes: &mut Vec<EventOutcome>,
+    ) -> Durability {
+        let Taking {
+            place,
+            held,
+            now_ms,
+        } = taking;
         let Some(topic) = self.topics.at(place) else {
-            return (EventOutcome::UnknownTopic, Durability::Os);
+            outcomes.push(EventOutcome::UnknownTopic);
+            return Durability::Os;
         };
         let durability = topic.record.options.durability;
         if let Some(id) = event.id() {
@@ -110,9 +125,13 @@ impl Front {
             let taken = found.find(|held| topic.holds(held, first_seq, next_seq));
             match taken {
                 Some(held) if held.same_payload => {
-                    return (EventOutcome::Duplicate(held.placed), durability);
+                    outcomes.push(EventOutcome::Duplicate(held.placed));
+                    return durability;
                 }
-                Some(held) => return (EventOutcome::IdConflict(held.placed), durability),
+                Some(held) => {
+                    outcomes.push(EventOutcome::IdConflict(held.placed));
+                    return durability;
+                }
                 None => {}
             }
             let ahead = held.filter(|held| held.is_ahead && held.topic == number);
@@ -121,12 +140,10 @@ impl Front {
             }
         }
         let (seq, bus_ts) = topic.next(now_ms);
-        let made = MadeId {
-            ms: bus_ts,
-            tag: topic.tag,
-            seq,
+        let id = match event.id() {
+            Some(own) => own,
+            None => topic.ids.make(bus_ts, seq),
         };
-        let id = event.id().unwrap_or_else(|| made.to_id());
         let ts = event.ts().unwrap_or(bus_ts);
         let flags = match to_store {
             None => LAST_OF_BATCH,
@@ -162,7 +179,8 @@ impl Front {
             self.own_ids
                 .insert(number, &placed, event.payload(), self.segment);
         }
-        (EventOutcome::Stored(placed), durability)
+        outcomes.push(EventOutcome::Stored(placed));
+        durability
     }
 
     /// Checks every expectation of the changes, each against what the ones before it leave behind.

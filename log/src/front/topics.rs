@@ -1,7 +1,7 @@
 //! The topics as the front knows them: options, next position, and the tag of the ids made in them.
 
 use super::Held;
-use crate::event_id::tag_of;
+use crate::event_id::{IdMaker, tag_of};
 use crate::record::{EventSpelling, TopicRecord};
 use crate::topic::{Durability, TopicOptions};
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub(crate) struct Topics {
 pub(crate) struct Topic {
     pub(crate) record: TopicRecord,
     /// Sets its ids apart from other topics' and from those of an earlier topic of the same name.
-    pub(crate) tag: u32,
+    pub(crate) ids: IdMaker,
     /// The newest position that readers see; shared with the view.
     pub(crate) tail: Arc<AtomicU64>,
     /// The last position that becomes visible by sync.
@@ -44,7 +44,7 @@ impl Topics {
     pub(crate) fn restore(&mut self, record: TopicRecord, tail: Arc<AtomicU64>) {
         self.next_number = self.next_number.max(record.number + 1);
         let topic = Topic {
-            tag: tag_of(self.log_id, record.number),
+            ids: IdMaker::new(tag_of(self.log_id, record.number)),
             tail,
             last_synced_seq: 0,
             spelling: EventSpelling::default(),
