@@ -119,6 +119,11 @@ impl Front {
         }
     }
 
+    /// Whether a write or a sync failed, after which nothing may be written any more.
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(self.refusal, Some(CommitError::StoreFailed(_)))
+    }
+
     /// Fails everyone whose records were not written.
     pub(crate) fn fail_pending(&mut self, failure: &StoreFailed) {
         let group = std::mem::take(&mut self.pending);

@@ -24,14 +24,16 @@ const MAX_UNSYNCED_BYTES: u64 = 8 << 20;
 const LAST_SYNC_BYTES: u64 = 1 << 20;
 /// How often a full segment is synced before that.
 const SYNCS_AHEAD: usize = 3;
-/// While that goes on, publishers may still write this part of a segment to one that is full.
-const OVERSHOOT: u64 = 8;
+/// While that goes on, publishers may still write this to a segment that is full, or an eighth of one if that is less.
+const MAX_OVERSHOOT_BYTES: u64 = 8 << 20;
 
 /// The segment that is being written.
 pub(crate) struct Writer {
     pub(crate) number: u64,
     pub(crate) file: Arc<dyn File>,
     pub(crate) bytes: u64,
+    /// How many there were before this writer wrote any.
+    start_bytes: u64,
     /// How many of the bytes are known to be synced.
     pub(crate) synced_bytes: u64,
     /// The segment's name is not known to be synced.
@@ -81,6 +83,7 @@ impl Writer {
             number,
             file,
             bytes,
+            start_bytes: bytes,
             synced_bytes: bytes,
             is_new: false,
             marked_bytes: 0,
@@ -179,8 +182,12 @@ impl Shared {
         }
     }
 
-    /// Syncs without holding the writer. A failure poisons the log, since the next sync might not tell of it.
+    /// Syncs without holding the writer. A failure poisons the log, since the next sync might not tell of it; so none
+    /// counts after that.
     fn sync_outside(&self, to_sync: &ToSync) -> Result<(), StoreFailed> {
+        if let Some(failure) = self.failure() {
+            return Err(failure);
+        }
         let synced = self.sync_segment(&*to_sync.file, to_sync.is_new);
         let mut writer = self.writer();
         if let Err(error) = synced {
@@ -237,28 +244,32 @@ impl Shared {
     fn write_pending(&self, writer: &mut Writer, roll: Roll) -> bool {
         loop {
             let mut front = self.front();
-            if front.pending.is_empty() {
-                return false;
-            }
-            let (bytes, limit) = (
-                writer.bytes + front.pending.bytes.len() as u64,
-                self.options.segment_bytes,
-            );
+            let limit = self.options.segment_bytes;
+            let bytes = writer.bytes + front.pending.bytes.len() as u64;
             let mut full = bytes >= limit;
             if full && roll == Roll::LeaveToSyncThread {
                 self.want_sync(&mut front);
-                if bytes >= limit + limit / OVERSHOOT {
+                if bytes >= limit + (limit / 8).min(MAX_OVERSHOOT_BYTES) {
                     return true;
                 }
                 full = false;
             }
-            let group = front.take_pending(std::mem::take(&mut writer.spare));
+            // A segment may have become full by those who left it at that, and then nothing needs to be pending.
+            let is_overdue = full && writer.bytes > writer.start_bytes && !front.has_failed();
+            if front.pending.is_empty() && !is_overdue {
+                return false;
+            }
+            let group = match front.pending.is_empty() {
+                true => None,
+                false => Some(front.take_pending(std::mem::take(&mut writer.spare))),
+            };
             let checkpoint = full.then(|| {
                 front.segment += 1;
                 front.checkpoint(self.log_id)
             });
             drop(front);
-            let written = self.write_group(writer, group).and_then(|()| {
+            let written = group.map_or(Ok(()), |group| self.write_group(writer, group));
+            let written = written.and_then(|()| {
                 checkpoint.map_or(Ok(()), |state| self.start_segment(writer, state))
             });
             if let Err(error) = written {
