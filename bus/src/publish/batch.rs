@@ -110,7 +110,8 @@ impl PublishBatch {
         payload: &str,
         options: &PublishOptions<'_>,
     ) -> Result<(), PublishError> {
-        if self.last_topic() != Some(topic) {
+        let is_another_topic = self.runs.last().is_none_or(|run| &*run.topic != topic);
+        if is_another_topic {
             check_topic(topic)?;
         }
         let limits = &self.core.options.limits;
@@ -127,27 +128,23 @@ impl PublishBatch {
         }
         let draft = draft(limits, &payload, options)?;
         // Only now, so that an event that is refused does not make its topic.
-        let topic = self.turn_to(topic);
-        self.batch.publish(&topic, &draft);
+        if is_another_topic {
+            self.turn_to(topic);
+        }
+        if let Some(run) = self.runs.last() {
+            self.batch.publish(&run.topic, &draft);
+        }
         Ok(())
     }
 
-    fn last_topic(&self) -> Option<&str> {
-        self.runs.last().map(|run| &*run.topic)
-    }
-
-    /// Makes the last run one of `topic`.
-    fn turn_to(&mut self, topic: &str) -> Arc<str> {
-        if let Some(run) = self.runs.last().filter(|run| &*run.topic == topic) {
-            return run.topic.clone();
-        }
+    /// Begins a run of `topic`.
+    fn turn_to(&mut self, topic: &str) {
         let named = self.core.topics.named(topic);
         self.runs.push(TopicRun {
             first: self.count - self.refused.len(),
-            topic: named.topic.clone(),
+            topic: named.topic,
             known: named.known,
         });
-        named.topic
     }
 }
 
