@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::bus_work::block_on;
 use crate::folder::remove;
 use crate::log_work::{
-    BATCH_EVENTS, append, make_topics, open_log, payloads, per_second, topic_at,
+    BATCH_EVENTS, STORED_BYTES, append, make_topics, open_log, payloads, per_second, topic_at,
 };
 use crate::plain::{self, Appended, Records};
 use crate::report::{Goal, Line, Unit};
@@ -53,6 +53,7 @@ fn measured(
     bench: &mut Bench,
     append: impl Fn(&Path, &Scale) -> Outcome<Appended>,
 ) -> Outcome<Appended> {
+    bench.folder.warm(bench.scale.events * STORED_BYTES)?;
     let path = bench.folder.fresh("append");
     let appended = append(&path, &bench.scale)?;
     remove(&path)?;

@@ -4,7 +4,7 @@
 use crate::Outcome;
 use crate::bus_work::{file_bus, memory_bus, publish, run as run_on, runtime};
 use crate::folder::remove;
-use crate::log_work::{BATCH_EVENTS, payloads, per_second, topic_at};
+use crate::log_work::{BATCH_EVENTS, STORED_BYTES, payloads, per_second, topic_at};
 use crate::plain::{self, Records};
 use crate::report::{Goal, Line, Unit};
 use crate::sampling::{in_turns, repeat};
@@ -27,6 +27,7 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
         published(&runtime, memory_bus(4 << 30)?, &payloads, events)
     })?;
     let to_files = || {
+        folder.borrow_mut().warm(events * STORED_BYTES)?;
         let path = folder.borrow_mut().fresh("publish");
         let bus = {
             let _guard = runtime.enter();
@@ -37,6 +38,7 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
         Ok(rate)
     };
     let plainly = || {
+        folder.borrow_mut().warm(events * STORED_BYTES)?;
         let path = folder.borrow_mut().fresh("plain");
         let appended = plain::append(&path, &records, events / BATCH_EVENTS)?;
         remove(&path)?;
