@@ -2,6 +2,8 @@
 //! server is on its way down.
 
 use crate::auth::Authenticator;
+use crate::complaints::Complaints;
+use crate::denied::Denied;
 use crate::http::Pullers;
 use crate::limits::{LimitsConfig, Rate, TopicLimits};
 use crate::metrics::Metrics;
@@ -43,6 +45,7 @@ pub struct Gateway {
     pub(crate) metrics: Metrics,
     /// The groups that are pulled over HTTP.
     pub(crate) pullers: Pullers,
+    complaints: Complaints,
     /// One permit for each connection that may be open.
     pub(crate) connections: Arc<Semaphore>,
     draining: watch::Sender<bool>,
@@ -82,6 +85,7 @@ impl Gateway {
             topic_limits: TopicLimits::new(options.limits.topic_publish, rates),
             metrics: Metrics::new(),
             pullers: Pullers::default(),
+            complaints: Complaints::default(),
             connections: Arc::new(Semaphore::new(options.max_connections)),
             draining: watch::Sender::new(false),
             options,
@@ -113,6 +117,11 @@ impl Gateway {
         let mut draining = self.draining.subscribe();
         // The sender lives in here, so it cannot be gone.
         let _ = draining.wait_for(|draining| *draining).await;
+    }
+
+    /// Tells operators of a refusal, if it is one for them.
+    pub(crate) fn note(&self, why: &Denied) {
+        self.complaints.note(why, self.now_ms());
     }
 
     pub(crate) fn now_ms(&self) -> u64 {

@@ -25,6 +25,7 @@ mod tests;
 mod topics;
 
 pub(crate) use pull::Pullers;
+pub(crate) use reply::denied;
 
 use crate::denied::Denied;
 use crate::gateway::Gateway;
@@ -190,7 +191,10 @@ async fn answer(State(connection): State<Arc<Connection>>, request: Request) -> 
     }
     let is_head = request.method() == Method::HEAD;
     let answered = dispatch(connection, request).await;
-    let mut response = answered.unwrap_or_else(reply::denied);
+    let mut response = answered.unwrap_or_else(|why| {
+        gateway.note(&why);
+        reply::denied(why)
+    });
     if let Some(origin) = origin {
         cors::allow(&mut response, origin);
     }

@@ -1,6 +1,8 @@
 //! prombus on the network: one port for WebSocket and HTTP, who may do what, how fast, and what is counted.
 
 pub mod auth;
+mod complaints;
+mod credentials;
 mod denied;
 mod gateway;
 mod http;

@@ -76,7 +76,10 @@ async fn accept(gateway: Arc<Gateway>, listener: TcpListener) {
             Ok((stream, permit)) => {
                 connections.spawn(serve_connection(gateway.clone(), stream, permit));
             }
-            Err(_) => tokio::time::sleep(Duration::from_millis(ACCEPT_AGAIN_MS)).await,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(ACCEPT_AGAIN_MS)).await;
+            }
         }
     }
     drop(listener);

@@ -73,9 +73,12 @@ impl Running {
     }
 
     async fn client(&self) -> Client {
-        within(Client::connect(&format!("ws://{}", self.address), options()))
-            .await
-            .unwrap()
+        within(Client::connect(
+            &format!("ws://{}", self.address),
+            options(),
+        ))
+        .await
+        .unwrap()
     }
 
     async fn stop(self) {
@@ -126,21 +129,38 @@ async fn publishing_is_as_in_process() {
             id: Some("own-1"),
             ..PLAIN
         };
-        assert!(!within(client.publish("ids", "a", &own)).await.unwrap().duplicate);
-        assert!(within(client.publish("ids", "a", &own)).await.unwrap().duplicate);
+        assert!(
+            !within(client.publish("ids", "a", &own))
+                .await
+                .unwrap()
+                .duplicate
+        );
+        assert!(
+            within(client.publish("ids", "a", &own))
+                .await
+                .unwrap()
+                .duplicate
+        );
         for (code, topic, payload, options) in [
             ("id_conflict", "ids", "\"b\"", &own),
             ("bad_topic", "no topic", "1", &PLAIN),
             ("bad_json", "t", "{", &PLAIN),
         ] {
-            let error = within(client.publish_text(topic, payload, options)).await.unwrap_err();
+            let error = within(client.publish_text(topic, payload, options))
+                .await
+                .unwrap_err();
             assert_eq!(error.code(), code);
         }
         let long = "x".repeat(1 << 20);
-        let error = within(client.publish("t", &long, &PLAIN)).await.unwrap_err();
+        let error = within(client.publish("t", &long, &PLAIN))
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "too_large");
         let mut batch = client.batch();
-        batch.add("a", "1", &PLAIN).add("no topic", "2", &PLAIN).add("b", "3", &PLAIN);
+        batch
+            .add("a", "1", &PLAIN)
+            .add("no topic", "2", &PLAIN)
+            .add("b", "3", &PLAIN);
         let results = within(client.publish_batch(batch)).await;
         assert_eq!(results[1].as_ref().unwrap_err().code(), "bad_topic");
         assert!(results[0].is_ok() && results[2].is_ok());
@@ -157,8 +177,12 @@ async fn consuming_is_as_in_process() {
         for number in 0..500 {
             drop(client.publish("t", &number, &PLAIN));
         }
-        let subscription = within(client.subscribe("t", "g", earliest())).await.unwrap();
-        let error = within(client.subscribe("t", "g", earliest())).await.unwrap_err();
+        let subscription = within(client.subscribe("t", "g", earliest()))
+            .await
+            .unwrap();
+        let error = within(client.subscribe("t", "g", earliest()))
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "already_subscribed");
         let first = within(subscription.next()).await.unwrap();
         assert_eq!((first.event.seq(), first.context.attempt), (1, 1));
@@ -168,7 +192,7 @@ async fn consuming_is_as_in_process() {
             for delivery in within(subscription.next_batch(100)).await {
                 let number: u32 = delivery.value().unwrap();
                 seen.insert(number, delivery.context.attempt);
-                if number % 2 == 0 {
+                if number.is_multiple_of(2) {
                     delivery.ack();
                 } else {
                     within(delivery.ack_confirmed()).await.unwrap();
@@ -182,7 +206,9 @@ async fn consuming_is_as_in_process() {
         assert_eq!((group.cursor, group.lag), (500, 0));
         // The group goes on where it was.
         within(client.publish("t", &500, &PLAIN)).await.unwrap();
-        let again = within(client.subscribe("t", "g", earliest())).await.unwrap();
+        let again = within(client.subscribe("t", "g", earliest()))
+            .await
+            .unwrap();
         let next = within(again.next()).await.unwrap();
         assert_eq!(next.value::<u32>().unwrap(), 500);
         within(next.extend_confirmed(2_000)).await.unwrap();
@@ -217,10 +243,18 @@ async fn patterns_handlers_and_ephemeral_groups_work() {
         let consumer = within(client.subscribe_with("room.*", "g", options, handler))
             .await
             .unwrap();
-        let ephemeral = within(client.subscribe_ephemeral("room.a", earliest())).await.unwrap();
-        for number in 0..20 {
-            let topic = if number % 2 == 0 { "room.a" } else { "room.b" };
-            within(client.publish(topic, &number, &PLAIN)).await.unwrap();
+        let ephemeral = within(client.subscribe_ephemeral("room.a", earliest()))
+            .await
+            .unwrap();
+        for number in 0..20_u32 {
+            let topic = if number.is_multiple_of(2) {
+                "room.a"
+            } else {
+                "room.b"
+            };
+            within(client.publish(topic, &number, &PLAIN))
+                .await
+                .unwrap();
         }
         for _ in 0..10 {
             within(ephemeral.next()).await.unwrap().ack();
@@ -233,7 +267,9 @@ async fn patterns_handlers_and_ephemeral_groups_work() {
         .await;
         within(consumer.stop()).await;
         for topic in ["room.a", "room.b"] {
-            let group = within(server.gateway.bus().group(topic, "g")).await.unwrap();
+            let group = within(server.gateway.bus().group(topic, "g"))
+                .await
+                .unwrap();
             assert_eq!(group.lag, 0);
         }
         within(client.close()).await.unwrap();
@@ -274,7 +310,11 @@ async fn cutting_proxy(server: SocketAddr, seed: u64, cuts: usize) -> SocketAddr
         let mut made = 0;
         while let Ok((client, _)) = listener.accept().await {
             made += 1;
-            let limit = if made <= cuts { random.usize(100..20_000) } else { usize::MAX };
+            let limit = if made <= cuts {
+                random.usize(100..20_000)
+            } else {
+                usize::MAX
+            };
             let server = TcpStream::connect(server).await.unwrap();
             tokio::spawn(pass_on(client, server, limit));
         }
@@ -311,7 +351,9 @@ async fn cut_connections_lose_and_double_nothing() {
     for seed in 0..20 {
         let server = Running::in_memory().await;
         let proxy = cutting_proxy(server.address, seed, 8).await;
-        let client = within(Client::connect(&format!("ws://{proxy}"), options())).await.unwrap();
+        let client = within(Client::connect(&format!("ws://{proxy}"), options()))
+            .await
+            .unwrap();
         let narrow = SubscribeOptions {
             max_in_flight: 20,
             ..earliest()
@@ -332,13 +374,20 @@ async fn cut_connections_lose_and_double_nothing() {
         while acknowledged.len() < EVENTS {
             let delivery = within(subscription.next()).await.unwrap();
             let number: usize = delivery.value().unwrap();
-            assert!(acknowledged.insert(number), "seed {seed}: {number} came again");
+            assert!(
+                acknowledged.insert(number),
+                "seed {seed}: {number} came again"
+            );
             delivery.ack();
         }
         within(publishing).await.unwrap();
         within(client.close()).await.unwrap();
         let bus = server.gateway.bus();
-        assert_eq!(bus.topic("t").unwrap().tail_seq, EVENTS as u64, "seed {seed}");
+        assert_eq!(
+            bus.topic("t").unwrap().tail_seq,
+            EVENTS as u64,
+            "seed {seed}"
+        );
         let group = within(bus.group("t", "g")).await.unwrap();
         assert_eq!((group.cursor, group.lag), (EVENTS as u64, 0), "seed {seed}");
         server.stop().await;
@@ -351,7 +400,9 @@ async fn a_restart_of_the_server_is_survived() {
     let server = Running::on_file(folder.path()).await;
     let address = server.address;
     let client = server.client().await;
-    let subscription = within(client.subscribe("t", "g", earliest())).await.unwrap();
+    let subscription = within(client.subscribe("t", "g", earliest()))
+        .await
+        .unwrap();
     for number in 0..100 {
         within(client.publish("t", &number, &PLAIN)).await.unwrap();
     }
@@ -363,7 +414,9 @@ async fn a_restart_of_the_server_is_survived() {
     }
     server.stop().await;
     // Published while nobody is there.
-    let waiting: Vec<_> = (100..200).map(|number| client.publish("t", &number, &PLAIN)).collect();
+    let waiting: Vec<_> = (100..200)
+        .map(|number| client.publish("t", &number, &PLAIN))
+        .collect();
     let store = Arc::new(FileStore::open(folder.path()).unwrap().0);
     let server = Running::start(store, Authenticator::off(), &address.to_string()).await;
     for answer in waiting {

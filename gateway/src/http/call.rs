@@ -3,10 +3,10 @@
 use super::body;
 use super::connection::Connection;
 use crate::auth::{Action, Grant, Policy};
+use crate::credentials;
 use crate::denied::Denied;
 use crate::gateway::Gateway;
 use axum::body::{Body, Bytes};
-use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::Response;
 use prombus::{StartAt, check_group, check_topic};
@@ -162,22 +162,12 @@ fn nothing() -> Grant {
     }
 }
 
-/// The token is in the header, or for those who cannot set it, in the query.
 async fn authenticate(gateway: &Gateway, parts: &Parts) -> Result<Grant, Denied> {
-    let bearer = parts.headers.get(header::AUTHORIZATION);
-    let bearer = bearer.and_then(|value| value.to_str().ok());
-    let bearer = bearer.and_then(|value| {
-        let (scheme, token) = value.split_once(' ')?;
-        scheme
-            .eq_ignore_ascii_case("bearer")
-            .then_some(token.trim())
-    });
-    let query = match (bearer, parts.uri.query()) {
-        (None, Some(query)) => Query::parse(query)?,
-        _ => Query::default(),
-    };
-    let token = bearer.or_else(|| query.get("token"));
-    Ok(gateway.auth.authenticate(token, gateway.now_ms()).await?)
+    let token = credentials::token_of(parts)?;
+    let granted = gateway
+        .auth
+        .authenticate(token.as_deref(), gateway.now_ms());
+    Ok(granted.await?)
 }
 
 fn decoded_topic(written: &str) -> Result<String, Denied> {

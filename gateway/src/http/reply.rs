@@ -45,7 +45,7 @@ pub(super) fn nothing() -> Response {
 }
 
 /// The reply to whoever is refused something.
-pub(super) fn denied(denied: Denied) -> Response {
+pub(crate) fn denied(denied: Denied) -> Response {
     let status = status_of(denied.code);
     let body = ErrorBody {
         retry_after_ms: denied.retry_after_ms,

@@ -43,6 +43,7 @@ impl From<Violation> for End {
 impl Session {
     /// Ends the connection.
     pub(super) async fn close(mut self, end: End) {
+        tracing::debug!(peer = self.conversation.peer, ?end, "a socket ends");
         let conversation = &mut self.conversation;
         // Whoever did not get an answer by then does not know what became of the frame, as after any cut.
         let _ = timeout(LAST_ANSWERS, conversation.answer_all()).await;

@@ -28,7 +28,11 @@ impl Conversation {
                 self.outbound.frame(|out| write_ok(out, corr));
                 self.end_forbidden();
             }
-            Err(error) => write_denied(&mut self.outbound, &error.into(), corr),
+            Err(error) => {
+                let why = error.into();
+                self.gateway.note(&why);
+                write_denied(&mut self.outbound, &why, corr);
+            }
         }
     }
 

@@ -122,7 +122,11 @@ impl Publishing {
                     let Published { id, seq, .. } = published;
                     write_published(out, id.as_str(), seq, published.duplicate, corr);
                 }),
-                Err(error) => write_denied(outbound, &error.into(), corr),
+                Err(error) => {
+                    let why = error.into();
+                    gateway.note(&why);
+                    write_denied(outbound, &why, corr);
+                }
             }
         }
         Poll::Ready(())

@@ -2,9 +2,10 @@
 
 use super::Session;
 use crate::auth::Grant;
+use crate::credentials;
 use crate::denied::Denied;
 use crate::gateway::Gateway;
-use axum::body::Body;
+use crate::http;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -13,7 +14,6 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use hyper::upgrade::{OnUpgrade, Parts, Upgraded};
 use hyper_util::rt::TokioIo;
 use prombus_api::Code;
-use prombus_api::http::Query;
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,20 +65,20 @@ pub(crate) async fn upgrade(gateway: Arc<Gateway>, mut request: Request) -> Resp
     };
     if !is_welcome(&gateway.options.cors_origins, request.headers()) {
         let why = "pages of this origin may not connect; cors_origins names those that may";
-        return refuse(&Denied::new(Code::Forbidden, why));
+        return refuse(&gateway, Denied::new(Code::Forbidden, why));
     }
-    let grant = match token(&request) {
+    let grant = match credentials::token(request.headers(), request.uri()) {
         Ok(token) => grant(&gateway, token).await,
-        Err(why) => Err(why),
+        Err(why) => Err(why.into()),
     };
     let grant = match grant {
         Ok(grant) => grant,
-        Err(why) => return refuse(&why),
+        Err(why) => return refuse(&gateway, why),
     };
     let on_upgrade = hyper::upgrade::on(&mut request);
     let Some(next) = request.extensions().get::<NextSession>() else {
         let why = "this connection cannot become a WebSocket";
-        return refuse(&Denied::new(Code::BadFrame, why));
+        return refuse(&gateway, Denied::new(Code::BadFrame, why));
     };
     next.put(begin(gateway, on_upgrade, grant));
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
@@ -103,7 +103,7 @@ async fn begin(gateway: Arc<Gateway>, on_upgrade: OnUpgrade, grant: Option<Grant
 
 /// Checks the handshake and answers its key.
 fn accept_key(headers: &HeaderMap) -> Result<HeaderValue, Box<Response>> {
-    let bad = |why: &str| Box::new(refuse(&Denied::new(Code::BadFrame, why)));
+    let bad = |why: &str| Box::new(http::denied(Denied::new(Code::BadFrame, why)));
     if !is_upgrade(headers) {
         let why = "this is a WebSocket; the request has to ask for an upgrade";
         let mut response = bad(why);
@@ -164,30 +164,9 @@ async fn grant(gateway: &Gateway, token: Option<String>) -> Result<Option<Grant>
     Ok(Some(granted.await?))
 }
 
-/// The token of a request, where it has one.
-fn token(request: &Request) -> Result<Option<String>, Denied> {
-    let header = request.headers().get(header::AUTHORIZATION);
-    let header = header.and_then(|value| value.to_str().ok());
-    let bearer = header.and_then(|value| {
-        let (scheme, token) = value.split_once(' ')?;
-        scheme
-            .eq_ignore_ascii_case("bearer")
-            .then_some(token.trim())
-    });
-    let query = Query::parse(request.uri().query().unwrap_or_default())?;
-    Ok(bearer.or_else(|| query.get("token")).map(str::to_owned))
-}
-
-fn refuse(why: &Denied) -> Response {
-    let mut body = prombus_api::http::ErrorBody::new(why.code, &*why.message);
-    body.retry_after_ms = why.retry_after_ms;
-    let body = serde_json::to_vec(&body).unwrap_or_default();
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() =
-        StatusCode::from_u16(why.code.http_status()).unwrap_or(StatusCode::BAD_REQUEST);
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, json);
-    response
+fn refuse(gateway: &Gateway, why: Denied) -> Response {
+    gateway.note(&why);
+    http::denied(why)
 }
 
 fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
