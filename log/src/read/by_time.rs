@@ -7,7 +7,7 @@ use crate::receipt::{ReadLimit, TimePage, TimeRange};
 use crate::record::StoredEvent;
 use crate::segment::index::{Point, Points, Section};
 use crate::segment::sealed::{RunItem, RunReader};
-use crate::segment::stream::StreamEntry;
+use crate::segment::stream::{StreamEntry, StreamRun};
 use crate::shared::Shared;
 use crate::view::SealedRun;
 use std::cmp::Reverse;
@@ -133,12 +133,7 @@ impl Shared {
             let Some(run) = stream.runs.get(&topic.number) else {
                 continue;
             };
-            let inside = |entry: &&StreamEntry| bounds.hold(entry.ts, entry.seq);
-            let mut entries: Vec<StreamEntry> =
-                run.entries.iter().filter(inside).copied().collect();
-            entries.sort_unstable_by_key(|entry| (entry.ts, entry.seq));
-            // One more than fits, so that it is seen whether the range is exhausted.
-            entries.truncate(limit.events.saturating_add(1));
+            let entries = bounds.entries_of(run, limit);
             if let Some(first) = entries.first() {
                 waiting.push(Waiting {
                     min_ts: first.ts,
@@ -269,5 +264,24 @@ impl Shared {
 impl Bounds {
     fn hold(&self, ts: u64, seq: u64) -> bool {
         (ts, seq) > self.behind && ts <= self.to_ts && seq >= self.first_seq
+    }
+
+    /// What a run has inside, in order. It is one more than fits on a page, so that it is seen whether the range is
+    /// exhausted.
+    fn entries_of(&self, run: &StreamRun, limit: ReadLimit) -> Vec<StreamEntry> {
+        let most = limit.events.saturating_add(1);
+        if run.ordered {
+            // Where time never falls, what is inside lies together, and looking at the rest would cost each page more.
+            let kept = run.entries_from(self.first_seq);
+            let start = kept.partition_point(|entry| (entry.ts, entry.seq) <= self.behind);
+            let inside = kept[start..].iter();
+            let inside = inside.take_while(|entry| entry.ts <= self.to_ts);
+            return inside.take(most).copied().collect();
+        }
+        let inside = |entry: &&StreamEntry| self.hold(entry.ts, entry.seq);
+        let mut entries: Vec<StreamEntry> = run.entries.iter().filter(inside).copied().collect();
+        entries.sort_unstable_by_key(|entry| (entry.ts, entry.seq));
+        entries.truncate(most);
+        entries
     }
 }
