@@ -5,12 +5,18 @@ use std::path::PathBuf;
 /// How to call it.
 pub(crate) const USAGE: &str = "\
 prombus-bench [TABLE] [--rows A,B] [--quick] [--json FILE] [--dir FOLDER]
+prombus-bench peers [--repeat N] [--svg FILE] [--systems A,B] [--prombus PROGRAM] …
 
-  TABLE          log: the log, the stores and the bus in one process. Without it, all tables.
+  TABLE          log: the log, the stores and the bus in one process; the one without a name
+                 peers: the server beside NATS JetStream and Redis Streams, which are installed where they are missing
   --rows A,B     only these rows; an unknown one lists those there are
   --quick        a smoke run of some seconds, whose figures mean nothing
   --json FILE    also write the figures, with every sample, as JSON
-  --dir FOLDER   where the data goes while it is measured, instead of beside the program";
+  --dir FOLDER   where the data goes while it is measured, instead of beside the program
+  --repeat N     how often each row is measured, 5 times if not told
+  --svg FILE     also draw the ratios
+  --systems A,B  only systems whose names begin so: prombus, jetstream, redis, or with a promise: redis always
+  --prombus P    the server to measure, instead of the one that is built beside the program";
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,13 +33,19 @@ pub(crate) enum Command {
 /// What to measure and where to put it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arguments {
-    /// `None` for all tables.
+    /// `None` for the log.
     pub(crate) table: Option<String>,
     /// Empty for all rows.
     pub(crate) rows: Vec<String>,
     pub(crate) quick: bool,
     pub(crate) json: Option<PathBuf>,
     pub(crate) folder: Option<PathBuf>,
+    /// Of the peers.
+    pub(crate) repeat: Option<usize>,
+    pub(crate) svg: Option<PathBuf>,
+    /// Empty for all.
+    pub(crate) systems: Vec<String>,
+    pub(crate) prombus: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -49,6 +61,13 @@ impl Arguments {
                 "--rows" => arguments.rows = value()?.split(',').map(str::to_owned).collect(),
                 "--json" => arguments.json = Some(value()?.into()),
                 "--dir" => arguments.folder = Some(value()?.into()),
+                "--svg" => arguments.svg = Some(value()?.into()),
+                "--systems" => arguments.systems = value()?.split(',').map(str::to_owned).collect(),
+                "--prombus" => arguments.prombus = Some(value()?.into()),
+                "--repeat" => {
+                    let count = value()?.parse().ok().filter(|count| *count > 0);
+                    arguments.repeat = Some(count.ok_or("--repeat needs a number")?);
+                }
                 "probe" => {
                     return Ok(Command::Probe {
                         what: value()?,
@@ -80,17 +99,32 @@ mod tests {
             quick: true,
             json: Some("out.json".into()),
             folder: Some("data".into()),
+            ..Arguments::default()
         };
         let line = "log --rows append,open --quick --json out.json --dir data";
         assert_eq!(parse(line), Ok(Command::Measure(expected)));
         assert_eq!(parse(""), Ok(Command::Measure(Arguments::default())));
         assert_eq!(parse("log --help"), Ok(Command::Help));
+        let expected = Arguments {
+            table: Some("peers".into()),
+            repeat: Some(7),
+            svg: Some("peers.svg".into()),
+            systems: vec!["prombus".into(), "redis".into()],
+            prombus: Some("prombus".into()),
+            ..Arguments::default()
+        };
+        let line = "peers --repeat 7 --svg peers.svg --systems prombus,redis --prombus prombus";
+        assert_eq!(parse(line), Ok(Command::Measure(expected)));
     }
 
     #[test]
     fn what_is_not_understood_is_named() {
         assert_eq!(parse("log --rows"), Err("--rows needs a value".into()));
         assert_eq!(parse("--fast"), Err("--fast is unknown".into()));
+        assert_eq!(
+            parse("peers --repeat 0"),
+            Err("--repeat needs a number".into())
+        );
         assert_eq!(
             parse("log peers"),
             Err("peers is one table too many".into())

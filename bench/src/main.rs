@@ -1,5 +1,6 @@
 //! Measures prombus. `prombus-bench log` measures the log, the stores and the bus in one process, each figure beside a
-//! plain loop that does the least that has to be done, or beside its goal. Without a name all tables are made.
+//! plain loop that does the least that has to be done, or beside its goal. `prombus-bench peers` measures the server
+//! beside others.
 
 #![allow(
     clippy::disallowed_methods,
@@ -11,6 +12,7 @@ mod bus_work;
 mod folder;
 mod log;
 mod log_work;
+mod peers;
 mod plain;
 mod probe;
 mod report;
@@ -35,6 +37,9 @@ fn main() -> ExitCode {
     };
     let outcome = match command {
         Command::Help => print(arguments::USAGE),
+        Command::Measure(arguments) if arguments.table.as_deref() == Some("peers") => {
+            peers::measure(&arguments)
+        }
         Command::Measure(arguments) => table::measure(&arguments),
         Command::Probe { what, folder } => probe::run(&what, &folder),
     };

@@ -12,6 +12,10 @@ impl Samples {
         self.0.push(sample);
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The middle one, or the mean of the middle two.
     pub(crate) fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
