@@ -14,10 +14,10 @@ CARGO_FLAGS := --workspace --all-features $(LOCKED)
 HAS_NEXTEST = $(shell cargo nextest --version 2>/dev/null)
 RUN_TESTS = $(if $(HAS_NEXTEST),cargo nextest run --config-file tests/nextest.toml,cargo test --no-fail-fast)
 
-.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash fuzz doc example bench bench-log bench-peers clean
+.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash fuzz doc example bench bench-log bench-server bench-peers clean
 
 help: ## List the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: ## Install rustfmt, clippy and a C++ compiler (for the fuzzer) where they are missing; cargo fetches the rest
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
@@ -81,6 +81,9 @@ bench: ## Measure everything there is and print it as tables
 
 bench-log: ## Measure the log alone, beside a plain loop that writes the same bytes
 	cargo run --release $(LOCKED) -p prombus-bench -- log
+
+bench-server: ## Measure the server under load: idle and busy connections, export, latency
+	cargo run --release $(LOCKED) -p prombus-bench -- server
 
 bench-peers: ## Measure the server beside NATS JetStream and Redis Streams, which are installed where missing; ROWS=a,d for some
 	cargo run --release $(LOCKED) -p prombus-bench -- peers --json target/peers.json $(if $(ROWS),--rows $(ROWS),--svg docs/peers.svg)

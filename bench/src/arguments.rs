@@ -7,7 +7,8 @@ pub(crate) const USAGE: &str = "\
 prombus-bench [TABLE] [--rows A,B] [--quick] [--json FILE] [--dir FOLDER]
 prombus-bench peers [--repeat N] [--svg FILE] [--systems A,B] [--prombus PROGRAM] …
 
-  TABLE          log: the log, the stores and the bus in one process; the one without a name
+  TABLE          log: the log, the stores and the bus in one process
+                 server: the server under load, as a process of its own
                  peers: the server beside NATS JetStream and Redis Streams, which are installed where they are missing
   --rows A,B     only these rows; an unknown one lists those there are
   --quick        a smoke run of some seconds, whose figures mean nothing

@@ -1,6 +1,6 @@
 //! Measures prombus. `prombus-bench log` measures the log, the stores and the bus in one process, each figure beside a
-//! plain loop that does the least that has to be done, or beside its goal. `prombus-bench peers` measures the server
-//! beside others.
+//! plain loop that does the least that has to be done, or beside its goal. `prombus-bench server` measures the server
+//! under load, `prombus-bench peers` beside others.
 
 #![allow(
     clippy::disallowed_methods,
@@ -18,6 +18,7 @@ mod probe;
 mod report;
 mod sampling;
 mod scale;
+mod server;
 mod table;
 
 use arguments::{Arguments, Command};

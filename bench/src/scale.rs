@@ -29,6 +29,14 @@ pub(crate) struct Scale {
     pub(crate) groups: Vec<usize>,
     /// Events that a group takes when its memory is measured.
     pub(crate) behind_events: u64,
+    /// Connections to the server that are subscribed and wait.
+    pub(crate) idle_connections: usize,
+    /// Connections to the server that publish and consume at once.
+    pub(crate) busy_connections: usize,
+    /// Events that the server exports.
+    pub(crate) export_events: u64,
+    /// Events that go through the server at a steady rate.
+    pub(crate) paced_events: u64,
 }
 
 impl Scale {
@@ -48,6 +56,10 @@ impl Scale {
             topics: vec![1, 10, 100, 1_000],
             groups: vec![1, 10, 100, 1_000],
             behind_events: 200_000,
+            idle_connections: 2_000,
+            busy_connections: 200,
+            export_events: 1_000_000,
+            paced_events: 25_000,
         }
     }
 
@@ -67,6 +79,10 @@ impl Scale {
             topics: vec![1, 4],
             groups: vec![1, 4],
             behind_events: 2_000,
+            idle_connections: 20,
+            busy_connections: 5,
+            export_events: 3_000,
+            paced_events: 500,
         }
     }
 

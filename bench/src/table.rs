@@ -4,7 +4,7 @@ use crate::arguments::Arguments;
 use crate::folder::Folder;
 use crate::report::{Line, to_json, to_table};
 use crate::scale::Scale;
-use crate::{Outcome, log, log_work, print, tell};
+use crate::{Outcome, log, log_work, print, server, tell};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ pub(crate) struct Bench {
     large_log: Option<PathBuf>,
 }
 
-const TABLES: &[(&str, &[Row])] = &[("log", log::ROWS)];
+const TABLES: &[(&str, &[Row])] = &[("log", log::ROWS), ("server", server::ROWS)];
 
 /// Measures what is asked for and prints it.
 pub(crate) fn measure(arguments: &Arguments) -> Outcome<()> {
@@ -79,7 +79,8 @@ fn chosen_rows(arguments: &Arguments) -> Outcome<Vec<&'static Row>> {
     };
     if tables().next().is_none() {
         let names: Vec<&str> = TABLES.iter().map(|(name, _)| *name).collect();
-        return Err(format!("there is no such table; there are: {}", names.join(", ")).into());
+        let names = names.join(", ");
+        return Err(format!("there is no such table; there are: {names}, peers").into());
     }
     let rows: Vec<&Row> = tables().flat_map(|(_, rows)| rows.iter()).collect();
     for wanted in &arguments.rows {
@@ -125,6 +126,9 @@ mod tests {
             "{unknown}"
         );
         let unknown = choose("lag", &[]).unwrap_err().to_string();
-        assert!(unknown.ends_with("there are: log"), "{unknown}");
+        assert!(
+            unknown.ends_with("there are: log, server, peers"),
+            "{unknown}"
+        );
     }
 }
