@@ -5,6 +5,7 @@ use crate::Outcome;
 use crate::peers::http;
 use crate::peers::payload::Payload;
 use crate::peers::process::Process;
+use memchr::memmem::Finder;
 use prombus_client::{
     Client, ClientOptions, Delivery, PublishOptions, StartAt, SubscribeOptions, Subscription,
 };
@@ -138,7 +139,7 @@ impl System for Prombus {
 
     fn replay<'a>(&'a self, topic: &'a str, _: u64, see: &'a mut See<'_>) -> Pending<'a, ()> {
         Box::pin(async move {
-            let mut records = Records::default();
+            let mut records = Records::new();
             let request = format!("GET /export?topic={topic}&ndjson=1");
             http::stream(self.address, &request, "", |piece| records.take(piece, see)).await
         })
@@ -192,34 +193,42 @@ impl Consumer for PrombusConsumer {
 }
 
 /// Cuts a stream of records at the line ends.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Records {
     /// The begun line.
     begun: Vec<u8>,
+    payload_field: Finder<'static>,
 }
 
 impl Records {
+    fn new() -> Self {
+        Self {
+            begun: Vec::new(),
+            payload_field: Finder::new(PAYLOAD_FIELD),
+        }
+    }
+
     fn take(&mut self, mut piece: &[u8], see: &mut See<'_>) {
         while let Some(end) = memchr::memchr(b'\n', piece) {
             let (line, rest) = (&piece[..end], &piece[end + 1..]);
             if self.begun.is_empty() {
-                see(payload_of(line));
+                see(self.payload_of(line));
             } else {
                 self.begun.extend_from_slice(line);
-                see(payload_of(&self.begun));
+                see(self.payload_of(&self.begun));
                 self.begun.clear();
             }
             piece = rest;
         }
         self.begun.extend_from_slice(piece);
     }
-}
 
-/// The payload of a record; what has none is handed on as it is, and fails the check.
-fn payload_of(record: &[u8]) -> &[u8] {
-    let payload =
-        memchr::memmem::find(record, PAYLOAD_FIELD).map(|at| &record[at + PAYLOAD_FIELD.len()..]);
-    payload
-        .and_then(|payload| payload.strip_suffix(b"}"))
-        .unwrap_or(record)
+    /// The payload of a record; what has none is handed on as it is, and fails the check.
+    fn payload_of<'a>(&self, record: &'a [u8]) -> &'a [u8] {
+        let at = self.payload_field.find(record);
+        let payload = at.map(|at| &record[at + PAYLOAD_FIELD.len()..]);
+        payload
+            .and_then(|payload| payload.strip_suffix(b"}"))
+            .unwrap_or(record)
+    }
 }
