@@ -1,0 +1,218 @@
+//! Following topics and looking after groups and dead letters from a shell.
+
+use crate::server::{PATIENCE, Server, prombus, run};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Output, Stdio};
+
+fn text(output: &Output) -> &str {
+    assert!(output.status.success(), "{output:?}");
+    std::str::from_utf8(&output.stdout).expect("text")
+}
+
+/// A server with three events in `jobs`.
+fn with_jobs() -> Server {
+    let server = Server::start(&["--store", "memory:"]);
+    for number in 1..=3 {
+        let (status, said) = server.post("/publish/jobs", &format!(r#"{{"n":{number}}}"#));
+        assert_eq!(status, 200, "{said}");
+    }
+    server
+}
+
+#[test]
+fn a_group_follows_and_goes_on_where_it_stopped() {
+    let server = with_jobs();
+    let all = ["sub", "jobs", "--group", "workers", "--from", "earliest"];
+    let first = server.verb(&[&all[..], &["-n", "2", "--json"]].concat());
+    let seqs: Vec<Value> = text(&first)
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["seq"].clone())
+        .collect();
+    assert_eq!(seqs, [1, 2]);
+    let second = server.verb(&[&all[..], &["-n", "1"]].concat());
+    assert!(text(&second).contains(r#"jobs/3 {"n":3}"#), "{second:?}");
+    let listed = server.verb(&["group", "ls", "jobs"]);
+    assert!(text(&listed).contains("workers"), "{listed:?}");
+    let explained = server.verb(&["group", "explain", "jobs", "workers"]);
+    assert!(text(&explained).contains("workers"), "{explained:?}");
+}
+
+#[test]
+fn a_person_settles_by_hand() {
+    let server = with_jobs();
+    let arguments = [
+        "sub",
+        "jobs",
+        "--group",
+        "hand",
+        "--from",
+        "earliest",
+        "--ack",
+        "manual",
+        "-n",
+        "2",
+        "--json",
+        "--url",
+        &server.url,
+    ];
+    let mut child = prombus(server.folder.path(), &arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut stdin = child.stdin.take().expect("its input");
+    let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    for (line, order) in lines.zip(["", "nack "]) {
+        let event: Value = serde_json::from_str(&line.expect("a line")).expect("JSON");
+        let id = event["id"].as_str().expect("an id");
+        writeln!(stdin, "{order}{id} not today").expect("it listens");
+    }
+    drop(stdin);
+    assert!(child.wait().expect("its end").success());
+    let (_, said) = server.get("/explain?topic=jobs&group=hand");
+    let info: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(info["group"]["counts"]["acked"], 1, "{said}");
+    assert_eq!(info["group"]["counts"]["nacked"], 1, "{said}");
+    assert_eq!(info["group"]["cursor"], 1, "{said}");
+}
+
+#[test]
+fn a_cursor_is_moved_after_a_look_at_what_that_does() {
+    let server = with_jobs();
+    server.verb(&["sub", "jobs", "-g", "g", "--from", "earliest", "-n", "3"]);
+    let seek = ["group", "seek", "jobs", "g", "--from", "earliest"];
+    let dry = server.verb(&[&seek[..], &["--dry-run"]].concat());
+    assert!(
+        text(&dry).contains("would be at 0; 3 events delivered again"),
+        "{dry:?}"
+    );
+    let asked = server.verb(&seek);
+    assert!(!asked.status.success(), "nobody said yes");
+    let moved = server.verb(&[&seek[..], &["--yes", "--json"]].concat());
+    assert!(text(&moved).contains(r#""redelivered":3"#), "{moved:?}");
+    let again = server.verb(&["sub", "jobs", "-g", "g", "-n", "3", "--json"]);
+    assert_eq!(text(&again).lines().count(), 3);
+    assert!(
+        server
+            .verb(&["group", "rm", "jobs", "g", "--yes"])
+            .status
+            .success()
+    );
+    let gone = server.verb(&["group", "info", "jobs", "g"]);
+    assert!(
+        String::from_utf8_lossy(&gone.stderr).contains("unknown_group"),
+        "{gone:?}"
+    );
+}
+
+#[test]
+fn dead_letters_are_listed_shown_and_sent_again() {
+    let server = with_jobs();
+    // The first event fails as often as it may.
+    let pull =
+        json!({"topic": "jobs", "group": "g", "from": "earliest", "max": 1, "wait_ms": 5_000});
+    for _ in 0..5 {
+        let (status, said) = server.post("/pull", &pull.to_string());
+        assert_eq!(status, 200, "{said}");
+        let pulled: Value = serde_json::from_str(&said).expect("JSON");
+        let event = &pulled["events"][0]["event"];
+        let (id, is_first) = (&event["id"], event["seq"] == 1);
+        let settle =
+            json!({"topic": "jobs", "group": "g", "id": id, "delay_ms": 0, "reason": "no"});
+        let how = if is_first { "/nack" } else { "/ack" };
+        assert_eq!(server.post(how, &settle.to_string()).0, 200);
+    }
+    drain(&server, &pull.to_string());
+    let letters = server.verb(&["dlq", "ls", "jobs", "--json"]);
+    let letter: Value = serde_json::from_str(text(&letters).trim()).expect("one letter");
+    let id = letter["id"].as_str().expect("an id");
+    let table = server.verb(&["dlq", "ls", "jobs"]);
+    assert!(
+        text(&table).contains(id) && text(&table).contains("no"),
+        "{table:?}"
+    );
+    let shown = server.verb(&["dlq", "show", "jobs", id]);
+    assert!(text(&shown).contains("history"), "{shown:?}");
+    let dry = server.verb(&["dlq", "redrive", "jobs", "--all", "--dry-run"]);
+    assert_eq!(text(&dry), "1 dead letters would be published again\n");
+    let sent = server.verb(&["dlq", "redrive", "jobs", id]);
+    assert_eq!(text(&sent), "1 of 1 published again\n");
+    let replayed = server.verb(&["replay", "jobs", "--seq", "4", "--json"]);
+    assert!(
+        text(&replayed).contains(id),
+        "its cause is named: {replayed:?}"
+    );
+}
+
+/// Goes on until the first event has failed for the last time, whatever order the others came in.
+fn drain(server: &Server, pull: &str) {
+    let end = std::time::Duration::from_millis(100);
+    for _ in 0..PATIENCE.as_millis() / end.as_millis() {
+        if server.get("/topics").1.contains("dlq.jobs") {
+            return;
+        }
+        let (_, said) = server.post("/pull", pull);
+        let pulled: Value = serde_json::from_str(&said).expect("JSON");
+        let event = &pulled["events"][0]["event"];
+        if event.is_null() {
+            continue;
+        }
+        let settle = json!({"topic": "jobs", "group": "g", "id": event["id"], "delay_ms": 0, "reason": "no"});
+        let how = if event["seq"] == 1 { "/nack" } else { "/ack" };
+        assert_eq!(server.post(how, &settle.to_string()).0, 200);
+    }
+    panic!("the event never died");
+}
+
+#[test]
+fn tokens_for_development_open_what_they_say() {
+    let config = "store = \"memory:\"\n[auth]\njwt_secret = \"a secret for this test\"\n";
+    let folder = std::sync::Arc::new(tempfile::TempDir::new().expect("a folder"));
+    std::fs::write(folder.path().join("prombus.toml"), config).expect("it is written");
+    let server = Server::start_in(folder, &[]);
+    let mint = |scope: &str| {
+        let secret = [
+            "token",
+            "--secret",
+            "a secret for this test",
+            "--scope",
+            scope,
+        ];
+        text(&run(server.folder.path(), &secret)).trim().to_owned()
+    };
+    let publisher = mint("publish:jobs");
+    let said = server.verb(&["pub", "jobs", "1", "--token", &publisher]);
+    assert!(said.status.success(), "{said:?}");
+    let refused = server.verb(&["replay", "jobs", "--token", &publisher]);
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("forbidden"),
+        "{refused:?}"
+    );
+    let reader = mint("subscribe:jobs");
+    let followed = server.verb(&[
+        "sub", "jobs", "--from", "earliest", "-n", "1", "--token", &reader,
+    ]);
+    assert!(text(&followed).contains("jobs/1 1"), "{followed:?}");
+}
+
+#[test]
+fn the_quick_benches_print_what_they_promise() {
+    let server = Server::start(&["--store", "memory:"]);
+    for side in [&["--store", "memory:"], &["--url", server.url.as_str()]] {
+        let publish = [&["bench", "publish", "-n", "500", "--json"][..], side].concat();
+        let said: Value =
+            serde_json::from_str(text(&run(server.folder.path(), &publish))).expect("JSON");
+        assert_eq!(said["published"], 500, "{said}");
+        assert!(said["ms"].is_number() && said["mps"].is_number(), "{said}");
+        let subscribe = [&["bench", "subscribe", "-n", "200", "--json"][..], side].concat();
+        let said: Value =
+            serde_json::from_str(text(&run(server.folder.path(), &subscribe))).expect("JSON");
+        assert_eq!(said["n"], 200, "{said}");
+        for name in ["p50", "p90", "p99", "max", "avg"] {
+            assert!(said[name].is_number(), "{name} in {said}");
+        }
+    }
+    let completions = run(server.folder.path(), &["completions", "bash"]);
+    assert!(text(&completions).contains("redrive"));
+}
