@@ -7,6 +7,7 @@ use crate::denied::Denied;
 use crate::http::Pullers;
 use crate::limits::{LimitsConfig, Rate, TopicLimits};
 use crate::metrics::Metrics;
+use crate::slowed::Slowed;
 use prombus::error::BadPattern;
 use prombus::{Bus, Clock, Pattern, SystemClock};
 use std::fmt;
@@ -45,6 +46,7 @@ pub struct Gateway {
     pub(crate) metrics: Metrics,
     /// The groups that are pulled over HTTP.
     pub(crate) pullers: Pullers,
+    pub(crate) slowed: Slowed,
     complaints: Complaints,
     /// One permit for each connection that may be open.
     pub(crate) connections: Arc<Semaphore>,
@@ -85,6 +87,7 @@ impl Gateway {
             topic_limits: TopicLimits::new(options.limits.topic_publish, rates),
             metrics: Metrics::new(),
             pullers: Pullers::default(),
+            slowed: Slowed::default(),
             complaints: Complaints::default(),
             connections: Arc::new(Semaphore::new(options.max_connections)),
             draining: watch::Sender::new(false),

@@ -10,6 +10,7 @@ pub mod limits;
 pub mod metrics;
 mod server;
 mod session;
+mod slowed;
 
 pub use gateway::{Gateway, GatewayOptions};
 pub use server::Server;

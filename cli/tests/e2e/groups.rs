@@ -1,6 +1,7 @@
 //! Following topics and looking after groups and dead letters from a shell.
 
 use crate::server::{PATIENCE, Server, prombus, run};
+use prombus_client::{Client, ClientOptions, StartAt, SubscribeOptions};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Output, Stdio};
@@ -215,4 +216,30 @@ fn the_quick_benches_print_what_they_promise() {
     }
     let completions = run(server.folder.path(), &["completions", "bash"]);
     assert!(text(&completions).contains("redrive"));
+}
+
+#[tokio::test]
+async fn a_limit_that_holds_deliveries_back_is_named() {
+    let config =
+        "store = \"memory:\"\n[limits]\nconn_delivery = { capacity = 2, refill_per_sec = 1 }\n";
+    let folder = std::sync::Arc::new(tempfile::TempDir::new().expect("a folder"));
+    std::fs::write(folder.path().join("prombus.toml"), config).expect("it is written");
+    let server = Server::start_in(folder, &[]);
+    for number in 0..20 {
+        assert_eq!(server.post("/publish/jobs", &number.to_string()).0, 200);
+    }
+    let client = Client::connect(&server.url, ClientOptions::default()).await;
+    let client = client.expect("a client");
+    let options = SubscribeOptions {
+        from: StartAt::Earliest,
+        ..SubscribeOptions::default()
+    };
+    let slow = client.subscribe("jobs", "slow", options).await;
+    let slow = slow.expect("a subscription");
+    for _ in 0..3 {
+        slow.next().await.expect("an event").ack();
+    }
+    let (_, said) = server.get("/explain?topic=jobs&group=slow");
+    let explained: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(explained["reason"], "rate_limited", "{said}");
 }

@@ -9,7 +9,9 @@ use crate::denied::Denied;
 use axum::response::Response;
 use prombus::GroupInfo;
 use prombus_api::Code;
-use prombus_api::http::{Body as _, CursorList, GroupList, GroupQuery, Lag, Seek, SeekReply};
+use prombus_api::http::{
+    Body as _, CursorList, GroupList, GroupQuery, Lag, Reason, Seek, SeekReply,
+};
 use wire::{wire_cursor, wire_explanation, wire_group};
 
 /// The groups of a topic that the caller may know of.
@@ -91,8 +93,33 @@ pub(super) async fn explain(call: Call) -> Result<Response, Denied> {
     let group = named(&wanted)?;
     call.allow_looking(&wanted.topic, Some(group))?;
     call.known(&wanted.topic)?;
-    let explanation = call.gateway().bus.explain(&wanted.topic, group).await?;
-    Ok(reply::json(&wire_explanation(explanation)))
+    let gateway = call.gateway();
+    let explanation = gateway.bus.explain(&wanted.topic, group).await?;
+    let mut explanation = wire_explanation(explanation);
+    let is_slowed = gateway.slowed.holds(&wanted.topic, group, gateway.now_ms());
+    if is_slowed && looks_delivered(explanation.reason) {
+        explanation.reason = Reason::RateLimited;
+        explanation.sentence = format!(
+            "group {group} of topic {} is slowed by the delivery limit of its members' connections (limits.conn_delivery).",
+            wanted.topic
+        );
+    }
+    Ok(reply::json(&explanation))
+}
+
+/// Whether events are with members, as far as the bus knows: they may still wait for a limit to let them through.
+fn looks_delivered(reason: Reason) -> bool {
+    match reason {
+        Reason::InFlightCapReached | Reason::AllInFlight | Reason::WindowFull | Reason::Flowing => {
+            true
+        }
+        Reason::CaughtUp
+        | Reason::NoMembers
+        | Reason::Paused
+        | Reason::WaitingForBackoff
+        | Reason::KeyLanesBlocked
+        | Reason::RateLimited => false,
+    }
 }
 
 fn named(wanted: &GroupQuery) -> Result<&str, Denied> {

@@ -244,6 +244,9 @@ impl Subscriptions {
                         .metrics
                         .rate_limited(Limit::ConnDelivery)
                         .increment();
+                    for topic in member.control.topics() {
+                        gateway.slowed.note(topic, member.group.clone(), now_ms);
+                    }
                     let again_ms = now_ms.saturating_add(retry.ms);
                     return Delivered::Slowed { again_ms };
                 }
