@@ -29,6 +29,7 @@ use stage::Stage;
 use std::process::Command;
 use std::time::Instant;
 use systems::Flavour;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Measures what is asked for and prints it.
 pub(crate) fn measure(arguments: &Arguments) -> Outcome<()> {
@@ -45,7 +46,12 @@ pub(crate) fn measure(arguments: &Arguments) -> Outcome<()> {
             (run, measured)
         };
         let measured;
-        (run, measured) = runtime.block_on(runtime.spawn(work))?;
+        (run, measured) = runtime.block_on(async {
+            tokio::select! {
+                done = tokio::spawn(work) => Ok(done?),
+                told = told_to_stop() => Err(told),
+            }
+        })?;
         measured?;
         let seconds = begun.elapsed().as_secs_f64();
         let (name, what) = (row.name(), row.what());
@@ -144,6 +150,22 @@ impl Run {
 
 fn failed(row: &dyn Row, stage: &Stage, error: &(dyn std::error::Error + Send + Sync)) -> String {
     format!("row {}, {}: {error}", row.name(), stage.flavour.name())
+}
+
+/// Waits for Ctrl-C or a request to end. What then goes away with the runtime takes servers and data with it; servers
+/// that are paused would otherwise outlive this.
+async fn told_to_stop() -> Box<dyn std::error::Error + Send + Sync> {
+    let mut request = match signal(SignalKind::terminate()) {
+        Ok(request) => request,
+        Err(error) => return error.into(),
+    };
+    tokio::select! {
+        _ = request.recv() => "told to stop".into(),
+        told = tokio::signal::ctrl_c() => match told {
+            Ok(()) => "told to stop".into(),
+            Err(error) => error.into(),
+        },
+    }
 }
 
 fn settle_disk() -> Outcome<()> {

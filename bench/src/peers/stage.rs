@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 const FILL_WINDOW: usize = 5_000;
 /// How long everything may take to arrive.
 const ARRIVE_LIMIT: Duration = Duration::from_secs(300);
+/// How long the server may take with the last acknowledgements.
+const SETTLE_LIMIT: Duration = Duration::from_secs(30);
 const SETTLE_PAUSE: Duration = Duration::from_millis(1);
 
 /// One system while a row is measured.
@@ -101,14 +103,17 @@ impl Stage {
 
     /// Waits until the server has settled everything of a group.
     pub(crate) async fn wait_until_settled(&self, topic: &str, group: &str) -> Outcome<()> {
-        let until = Instant::now() + ARRIVE_LIMIT;
-        while self.system.unsettled(topic, group).await? > 0 {
+        let until = Instant::now() + SETTLE_LIMIT;
+        loop {
+            let left = self.system.unsettled(topic, group).await?;
+            if left == 0 {
+                return Ok(());
+            }
             if Instant::now() > until {
-                return Err(format!("{group} never settled everything").into());
+                return Err(format!("{left} events of {group} were never settled").into());
             }
             tokio::time::sleep(SETTLE_PAUSE).await;
         }
-        Ok(())
     }
 }
 

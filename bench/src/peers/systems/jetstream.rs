@@ -236,7 +236,11 @@ impl Consumer for JetStreamConsumer {
         })
     }
 
+    /// A connection that goes away takes with it what the server has not read, so an answer on it is waited for.
     fn finish(self: Box<Self>) -> Pending<'static, ()> {
-        Box::pin(async move { Ok(self.context.client().flush().await?) })
+        Box::pin(async move {
+            self.context.query_account().await?;
+            Ok(())
+        })
     }
 }
