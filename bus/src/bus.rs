@@ -37,6 +37,10 @@ impl Bus {
         Ok(Self { core, registry })
     }
 
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     /// The store that the bus is on, for reading.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.core.store

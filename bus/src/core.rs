@@ -5,6 +5,7 @@ use crate::topics::Topics;
 use prombus_store::{Clock, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::sync::watch;
 
 /// The shared inside of a bus: no tasks, no groups, only what they all need.
 pub(crate) struct Core {
@@ -13,8 +14,26 @@ pub(crate) struct Core {
     pub(crate) topics: Topics,
     /// Set once, by closing; nothing new is taken in after that.
     closed: AtomicBool,
+    /// Tells the same to whoever waits for something else meanwhile.
+    closing: watch::Sender<bool>,
     /// Numbers members and ephemeral groups.
     next_number: AtomicU64,
+}
+
+/// Learns when the bus is closed or gone.
+#[derive(Debug, Clone)]
+pub(crate) struct Closing(watch::Receiver<bool>);
+
+impl Closing {
+    pub(crate) fn is_closed(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until the bus is closed, or nobody has it any more.
+    pub(crate) async fn closed(&mut self) {
+        // An error says that the sender is gone, and with it the bus.
+        let _ = self.0.wait_for(|closed| *closed).await;
+    }
 }
 
 impl Core {
@@ -24,6 +43,7 @@ impl Core {
             options,
             topics,
             closed: AtomicBool::new(false),
+            closing: watch::Sender::new(false),
             next_number: AtomicU64::new(1),
         }
     }
@@ -42,7 +62,14 @@ impl Core {
 
     /// Closes, and says whether it was open.
     pub(crate) fn close(&self) -> bool {
-        !self.closed.swap(true, Ordering::AcqRel)
+        let was_open = !self.closed.swap(true, Ordering::AcqRel);
+        self.closing.send_replace(true);
+        was_open
+    }
+
+    /// A way to learn of the closing that does not keep the bus alive.
+    pub(crate) fn closing(&self) -> Closing {
+        Closing(self.closing.subscribe())
     }
 
     /// A number that this bus has not given before.

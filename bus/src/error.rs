@@ -3,6 +3,7 @@
 
 mod facts;
 mod operations;
+mod state;
 
 pub(crate) use facts::quoted;
 pub use facts::{
@@ -16,3 +17,4 @@ pub use operations::{
 pub use prombus_store::{
     CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic,
 };
+pub use state::{FollowError, TopicReplaced};

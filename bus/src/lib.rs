@@ -15,6 +15,7 @@ mod names;
 mod options;
 mod pattern;
 mod publish;
+mod state;
 mod subscription;
 mod topic;
 mod topics;
@@ -40,6 +41,7 @@ pub use prombus_store::{
     SystemClock, TimePage, TimeRange, TopicInfo,
 };
 pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published};
+pub use state::Follow;
 pub use subscription::{
     Context, Delivery, SettleAnswer, SubscribeOptions, Subscription, SubscriptionControl,
 };

@@ -9,6 +9,7 @@ mod errors;
 mod explain;
 mod fan_in;
 mod filters;
+mod following;
 mod groups;
 mod handlers;
 mod leases;
