@@ -1,6 +1,7 @@
 //! The bus: the handle that everything begins with.
 
 mod admin;
+mod effects;
 mod groups;
 
 use crate::consumer::{Consumer, consume};

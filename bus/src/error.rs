@@ -1,10 +1,12 @@
 //! What can go wrong: one small struct per fact here, one enum per operation below. Each operation's error has a
 //! `code()`, the word that the wire uses for it.
 
+mod effects;
 mod facts;
 mod operations;
 mod state;
 
+pub use effects::DedupeError;
 pub(crate) use facts::quoted;
 pub use facts::{
     AlreadyExists, BadCause, BadGroup, BadHeader, BadId, BadJson, BadKey, BadOption, BadPattern,

@@ -6,8 +6,10 @@
 mod bus;
 mod consumer;
 mod core;
+mod dedupe;
 pub mod error;
 mod event;
+mod exactly_once;
 mod filter;
 mod group;
 mod json;
@@ -23,7 +25,9 @@ mod typed;
 
 pub use bus::Bus;
 pub use consumer::Consumer;
+pub use dedupe::{DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeStore, EmbeddedDedupe};
 pub use event::EventFields;
+pub use exactly_once::{EffectCounts, ExactlyOnce};
 pub use filter::{FieldFilter, Filter, FilterFunction};
 pub use group::{
     Attempt, Cursor, Ended, Explanation, GroupCounts, GroupInfo, Lag, LaneInfo, MemberInfo,
@@ -37,8 +41,8 @@ pub use names::{
 pub use options::{Backoff, BusOptions, Limits};
 pub use pattern::Pattern;
 pub use prombus_store::{
-    Clock, Durability, Find, Id, Page, ReadError, ReadLimit, Store, StoreStatus, StoredEvent,
-    SystemClock, TimePage, TimeRange, TopicInfo,
+    Answer, Clock, Durability, Find, Id, Page, ReadError, ReadLimit, Store, StoreStatus,
+    StoredEvent, SystemClock, TimePage, TimeRange, TopicInfo,
 };
 pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published};
 pub use state::Follow;

@@ -142,6 +142,10 @@ impl Lease {
         ));
     }
 
+    pub(crate) fn extend(&self, extend_ms: u64) {
+        self.inbox.push(Message::Extend(self.name, extend_ms));
+    }
+
     async fn confirm(&self, message: Message, event: &StoredEvent) -> Result<(), SettleError> {
         let (reply, answer) = oneshot::channel();
         self.inbox.push(Message::Confirm(Box::new(message), reply));

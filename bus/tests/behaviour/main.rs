@@ -6,6 +6,7 @@ mod cursors;
 mod dead_letters;
 mod ephemeral;
 mod errors;
+mod exactly_once;
 mod explain;
 mod fan_in;
 mod filters;
