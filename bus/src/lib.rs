@@ -41,7 +41,7 @@ pub use names::{
 pub use options::{Backoff, BusOptions, Limits};
 pub use pattern::Pattern;
 pub use prombus_store::{
-    Answer, Clock, Durability, Find, Id, Page, ReadError, ReadLimit, Store, StoreStatus,
+    Answer, Clock, Durability, Find, Id, Page, Past, ReadError, ReadLimit, Store, StoreStatus,
     StoredEvent, SystemClock, TimePage, TimeRange, TopicInfo,
 };
 pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published};

@@ -43,7 +43,9 @@ pub use files::{File, Files, OsFiles, fault};
 pub use gate::Commit;
 pub use log::{Log, LogStats};
 pub use options::{Listener, LogOptions};
-pub use receipt::{EventOutcome, Keyed, Page, Placed, ReadLimit, Receipt, TimePage, TimeRange};
+pub use receipt::{
+    EventOutcome, Keyed, Page, Past, Placed, ReadLimit, Receipt, TimePage, TimeRange,
+};
 pub use record::{EventBlock, StoredEvent};
 pub use recovery::{CutTail, OpenError, OpenReport};
 pub use topic::{Durability, TopicInfo, TopicOptions};

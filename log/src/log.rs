@@ -6,7 +6,7 @@ use crate::error::{CommitError, ReadError, StoreFailed};
 use crate::files::Files;
 use crate::gate::Commit;
 use crate::options::LogOptions;
-use crate::receipt::{Keyed, Page, ReadLimit, TimePage, TimeRange};
+use crate::receipt::{Keyed, Page, Past, ReadLimit, TimePage, TimeRange};
 use crate::record::StoredEvent;
 use crate::recovery::{self, OpenError, OpenReport};
 use crate::shared::Shared;
@@ -122,6 +122,16 @@ impl Log {
     /// The latest event of a key, tombstones included.
     pub fn latest(&self, topic: &str, key: &str) -> Result<Option<StoredEvent>, ReadError> {
         self.shared.latest(topic, key)
+    }
+
+    /// For each key, its latest event in the order of positions among those with this ts or an earlier one.
+    pub fn latest_at(
+        &self,
+        topic: &str,
+        keys: &[String],
+        at_ts: u64,
+    ) -> Result<Vec<Past>, ReadError> {
+        self.shared.latest_at(topic, keys, at_ts)
     }
 
     /// The latest events of all keys behind `after`, in the order of keys.

@@ -4,6 +4,7 @@
 mod by_time;
 mod find;
 mod keys;
+mod past;
 
 use crate::damage::Damage;
 use crate::error::{ReadError, UnknownTopic};

@@ -67,6 +67,15 @@ pub struct TimePage {
     pub next: Option<(u64, u64)>,
 }
 
+/// What a topic knows of a key at a time.
+#[derive(Debug, Clone, Default)]
+pub struct Past {
+    /// The latest event that the topic still holds.
+    pub event: Option<StoredEvent>,
+    /// Whether it was the latest then: nothing that compaction or damage took can have come behind it.
+    pub is_certain: bool,
+}
+
 /// Which events a read by time returns: `from_ts <= ts <= to_ts`, and behind `after` in (ts, seq) order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeRange {

@@ -29,6 +29,7 @@ pub mod finding;
 pub mod keyed;
 mod oracle;
 pub mod order;
+pub mod past;
 pub mod random;
 mod random_numbers;
 pub mod random_upkeep;
@@ -163,6 +164,10 @@ macro_rules! conformance_suite {
                 latest_keys_come_in_order_and_pages,
                 trimmed_keys_have_no_latest,
                 everything_is_found_after_reopening,
+            }
+            past {
+                the_latest_event_at_a_time,
+                what_compaction_took_is_not_guessed,
             }
             watching {
                 what_a_watcher_is_told_is_visible,

@@ -3,8 +3,9 @@
 
 use crate::tails::Tails;
 use crate::{
-    Answer, Batch, Clock, CommitError, Find, Keyed, Page, ReadError, ReadLimit, Receipt, Store,
-    StoreStatus, StoredEvent, SystemClock, TailWatch, TimePage, TimeRange, TopicInfo, TopicsWatch,
+    Answer, Batch, Clock, CommitError, Find, Keyed, Page, Past, ReadError, ReadLimit, Receipt,
+    Store, StoreStatus, StoredEvent, SystemClock, TailWatch, TimePage, TimeRange, TopicInfo,
+    TopicsWatch,
 };
 use prombus_log::{Files, Listener, Log, LogOptions, OpenReport, OsFiles};
 use std::hash::{BuildHasher, RandomState};
@@ -130,6 +131,16 @@ impl Store for FileStore {
     ) -> Answer<Vec<StoredEvent>, ReadError> {
         let (topic, after) = (topic.clone(), after.map(str::to_owned));
         self.reading(move |log| log.latest_keys(&topic, after.as_deref(), limit))
+    }
+
+    fn latest_at(
+        &self,
+        topic: &Arc<str>,
+        keys: Vec<String>,
+        at_ts: u64,
+    ) -> Answer<Vec<Past>, ReadError> {
+        let topic = topic.clone();
+        self.reading(move |log| log.latest_at(&topic, &keys, at_ts))
     }
 
     fn watch(&self, topic: &Arc<str>) -> TailWatch {

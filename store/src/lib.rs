@@ -13,9 +13,9 @@ mod tails;
 
 pub use prombus_log::{
     Batch, Change, Clock, CommitError, Draft, Durability, EncodedEvent, EventOutcome, Expect, Id,
-    IdConflict, Keyed, LimitReached, MAX_ID_BYTES, MAX_SEQ, MadeId, ManualClock, Page, Placed,
-    ReadError, ReadLimit, Receipt, StoreFailed, StoredEvent, SystemClock, TimePage, TimeRange,
-    TopicInfo, TopicOptions, UnknownTopic, VersionMismatch,
+    IdConflict, Keyed, LimitReached, MAX_ID_BYTES, MAX_SEQ, MadeId, ManualClock, Page, Past,
+    Placed, ReadError, ReadLimit, Receipt, StoreFailed, StoredEvent, SystemClock, TimePage,
+    TimeRange, TopicInfo, TopicOptions, UnknownTopic, VersionMismatch,
 };
 pub use tails::{TailWatch, TopicsWatch};
 
@@ -78,7 +78,8 @@ pub struct StoreStatus {
 ///    also holds for ids the store made itself and that a publisher hands back, and within one batch.
 /// 5. **Reading.** Every event with seq ≥ `from_seq` up to the tail is returned once, in order, except what
 ///    retention, compaction or damage took; `next_seq` skips what is gone. By time: once, in (ts, seq) order, also
-///    when an event's ts is older than its predecessors'.
+///    when an event's ts is older than its predecessors'. What a key was at a time is certain unless something that
+///    is gone may have come behind it; what retention took does not count, for it lies before all that is kept.
 /// 6. **Topics.** An event for a topic that does not exist is `UnknownTopic`. A topic made again after deletion
 ///    starts at seq 1 and shows nothing of the old one. `PutTopic` on an existing topic changes only its options.
 /// 7. **Keyed records.** Versions grow with each write of a key. Reads see what has been committed.
@@ -115,6 +116,15 @@ pub trait Store: Send + Sync + 'static {
         after: Option<&str>,
         limit: ReadLimit,
     ) -> Answer<Vec<StoredEvent>, ReadError>;
+
+    /// For each of `keys`, in their order, its latest event in the order of positions among those with this ts or an
+    /// earlier one; tombstones are returned like any other. Each key is named once.
+    fn latest_at(
+        &self,
+        topic: &Arc<str>,
+        keys: Vec<String>,
+        at_ts: u64,
+    ) -> Answer<Vec<Past>, ReadError>;
 
     /// Follows a topic's tail, also of one that does not exist yet (its tail is 0).
     fn watch(&self, topic: &Arc<str>) -> TailWatch;

@@ -9,8 +9,8 @@ mod upkeep;
 
 use crate::tails::Tails;
 use crate::{
-    Answer, Batch, Clock, CommitError, Find, Keyed, Page, ReadError, ReadLimit, Receipt, Store,
-    StoreStatus, StoredEvent, TailWatch, TimePage, TimeRange, TopicInfo, TopicsWatch,
+    Answer, Batch, Clock, CommitError, Find, Keyed, Page, Past, ReadError, ReadLimit, Receipt,
+    Store, StoreStatus, StoredEvent, TailWatch, TimePage, TimeRange, TopicInfo, TopicsWatch,
 };
 use state::State;
 use std::future::ready;
@@ -110,6 +110,19 @@ impl Store for MemoryStore {
             .topic(topic)
             .map(|topic| topic.latest_keys(after, limit));
         Box::pin(ready(events))
+    }
+
+    fn latest_at(
+        &self,
+        topic: &Arc<str>,
+        keys: Vec<String>,
+        at_ts: u64,
+    ) -> Answer<Vec<Past>, ReadError> {
+        let state = self.state();
+        let past = state
+            .topic(topic)
+            .map(|topic| topic.latest_at(&keys, at_ts));
+        Box::pin(ready(past))
     }
 
     fn watch(&self, topic: &Arc<str>) -> TailWatch {

@@ -7,7 +7,7 @@ use prombus::{
 };
 use prombus_store::memory::MemoryStore;
 use prombus_store::{
-    Answer, Batch, Find, Keyed, Page, ReadLimit, Receipt, StoreStatus, TailWatch, TimePage,
+    Answer, Batch, Find, Keyed, Page, Past, ReadLimit, Receipt, StoreStatus, TailWatch, TimePage,
     TimeRange, TopicsWatch,
 };
 use std::sync::Arc;
@@ -193,6 +193,15 @@ impl Store for TestStore {
         limit: ReadLimit,
     ) -> Answer<Vec<StoredEvent>, ReadError> {
         self.inner.latest_keys(topic, after, limit)
+    }
+
+    fn latest_at(
+        &self,
+        topic: &Arc<str>,
+        keys: Vec<String>,
+        at_ts: u64,
+    ) -> Answer<Vec<Past>, ReadError> {
+        self.inner.latest_at(topic, keys, at_ts)
     }
 
     fn watch(&self, topic: &Arc<str>) -> TailWatch {

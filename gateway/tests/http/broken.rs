@@ -5,7 +5,7 @@ use super::server::Running;
 use prombus::error::{CommitError, ReadError, StoreFailed};
 use prombus::{BusOptions, SystemClock};
 use prombus::{
-    Find, Page, ReadLimit, Store, StoreStatus, StoredEvent, TimePage, TimeRange, TopicInfo,
+    Find, Page, Past, ReadLimit, Store, StoreStatus, StoredEvent, TimePage, TimeRange, TopicInfo,
 };
 use prombus_gateway::GatewayOptions;
 use prombus_gateway::auth::Authenticator;
@@ -72,6 +72,15 @@ impl Store for Breakable {
         limit: ReadLimit,
     ) -> Answer<Vec<StoredEvent>, ReadError> {
         self.inner.latest_keys(topic, after, limit)
+    }
+
+    fn latest_at(
+        &self,
+        topic: &Arc<str>,
+        keys: Vec<String>,
+        at_ts: u64,
+    ) -> Answer<Vec<Past>, ReadError> {
+        self.inner.latest_at(topic, keys, at_ts)
     }
 
     fn watch(&self, topic: &Arc<str>) -> TailWatch {

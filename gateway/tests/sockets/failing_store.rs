@@ -7,8 +7,8 @@ use prombus_gateway::GatewayOptions;
 use prombus_gateway::auth::Authenticator;
 use prombus_store::memory::MemoryStore;
 use prombus_store::{
-    Answer, Batch, CommitError, Find, Keyed, Page, ReadError, ReadLimit, Receipt, StoreStatus,
-    TailWatch, TimePage, TimeRange, TopicsWatch,
+    Answer, Batch, CommitError, Find, Keyed, Page, Past, ReadError, ReadLimit, Receipt,
+    StoreStatus, TailWatch, TimePage, TimeRange, TopicsWatch,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -57,6 +57,15 @@ impl Store for FailingStore {
         limit: ReadLimit,
     ) -> Answer<Vec<StoredEvent>, ReadError> {
         self.inner.latest_keys(topic, after, limit)
+    }
+
+    fn latest_at(
+        &self,
+        topic: &Arc<str>,
+        keys: Vec<String>,
+        at_ts: u64,
+    ) -> Answer<Vec<Past>, ReadError> {
+        self.inner.latest_at(topic, keys, at_ts)
     }
 
     fn watch(&self, topic: &Arc<str>) -> TailWatch {

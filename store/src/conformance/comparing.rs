@@ -82,6 +82,7 @@ async fn compare_keys<H: Harness>(
             format!("the latest of {key:?} is {found:?}, not {expected:?}")
         })?;
     }
+    compare_past(case, topic, kept, random).await?;
     let after = *random.pick(&KEYS);
     let after = random.percent(70).then_some(after);
     let limit = at_most(1 + random.below(6) as usize);
@@ -96,6 +97,36 @@ async fn compare_keys<H: Harness>(
     same(&found, expected, || {
         format!("{limit:?} of the keys behind {after:?}")
     })
+}
+
+/// What is kept of each key as of the time of some event.
+async fn compare_past<H: Harness>(
+    case: &Case<'_, H>,
+    topic: &Arc<str>,
+    kept: &[OracleEvent],
+    random: &mut Random,
+) -> Result<(), String> {
+    let at_ts = match kept.is_empty() || random.percent(20) {
+        false => random.pick(kept).ts,
+        true => START_MS - 60 + random.below(200),
+    };
+    let keys: Vec<String> = KEYS.iter().map(|key| (*key).to_owned()).collect();
+    let past = case.store.latest_at(topic, keys, at_ts).await;
+    let past = past.map_err(|error| error.to_string())?;
+    let info = case.info(topic);
+    let has_all = info.tail_seq + 1 - info.first_seq == kept.len() as u64;
+    for (key, past) in KEYS.iter().zip(past) {
+        let is_it = |event: &&OracleEvent| event.key.as_deref() == Some(*key) && event.ts <= at_ts;
+        let expected = kept.iter().rfind(is_it).map(|event| event.seq);
+        let found = past.event.as_ref().map(StoredEvent::seq);
+        check(found == expected, || {
+            format!("{key:?} at {at_ts} is {found:?}, not {expected:?}")
+        })?;
+        check(past.is_certain || !has_all, || {
+            format!("{key:?} at {at_ts} is certain, for all is kept")
+        })?;
+    }
+    Ok(())
 }
 
 /// What was read is what was expected.

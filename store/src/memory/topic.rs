@@ -2,8 +2,8 @@
 
 use super::time_order::TimeOrder;
 use crate::{
-    EncodedEvent, EventOutcome, Find, Id, MadeId, Page, Placed, ReadLimit, StoredEvent, TimePage,
-    TimeRange, TopicInfo, TopicOptions,
+    EncodedEvent, EventOutcome, Find, Id, MadeId, Page, Past, Placed, ReadLimit, StoredEvent,
+    TimePage, TimeRange, TopicInfo, TopicOptions,
 };
 use prombus_log::EventBlock;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -181,6 +181,30 @@ impl Topic {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let seqs = self.latest.range::<str, _>((from, Bound::Unbounded));
         take_within(limit, seqs.filter_map(|(_, &seq)| self.get(seq).cloned())).0
+    }
+
+    /// Walks back from the tail until every key has its event.
+    pub(super) fn latest_at(&self, keys: &[String], at_ts: u64) -> Vec<Past> {
+        let mut past = vec![Past::default(); keys.len()];
+        let mut open: HashMap<&str, usize> = HashMap::new();
+        open.extend(keys.iter().enumerate().map(|(at, key)| (key.as_str(), at)));
+        for (held_behind, Kept { seq, event }) in self.events.iter().rev().enumerate() {
+            if open.is_empty() {
+                break;
+            }
+            let key = event.key().filter(|_| event.ts() <= at_ts);
+            if let Some(at) = key.and_then(|key| open.remove(&*key)) {
+                past[at] = Past {
+                    event: Some(event.clone()),
+                    is_certain: self.tail_seq - seq == held_behind as u64,
+                };
+            }
+        }
+        let has_all = self.tail_seq + 1 - self.first_seq == self.events.len() as u64;
+        for at in open.into_values() {
+            past[at].is_certain = has_all;
+        }
+        past
     }
 
     pub(super) fn info(&self, name: &Arc<str>) -> TopicInfo {
