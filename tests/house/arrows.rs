@@ -38,6 +38,11 @@ const ROOMS: &[Room] = &[
         Uses::Only(&["prombus-api", "prombus"]),
     ),
     room("prombus-client", "client", Uses::Only(&["prombus-api"])),
+    room(
+        "prombus-sqlite",
+        "sqlite",
+        Uses::Only(&["prombus", "prombus-client"]),
+    ),
     room("prombus-cli", "cli", Uses::Everything),
     room("prombus-bench", "bench", Uses::Everything),
     room("prombus-sim", "sim", Uses::Everything),

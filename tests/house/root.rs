@@ -17,6 +17,7 @@ const ENTRIES: &[&str] = &[
     "log/",
     "sdk/",
     "sim/",
+    "sqlite/",
     "store/",
     "tests/",
     "web/",

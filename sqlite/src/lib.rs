@@ -1,0 +1,23 @@
+//! prombus beside SQLite: a topic as a table, handlers whose writes and position commit together, dedupe marks, and an
+//! outbox that services in any language write to.
+
+pub mod changelog;
+mod database;
+pub mod error;
+mod event;
+mod names;
+mod positions;
+mod projection;
+mod runner;
+mod source;
+
+pub use changelog::{Changelog, ChangelogOptions};
+pub use database::{BUSY_TIMEOUT_MS, open, open_existing};
+pub use event::Event;
+pub use names::MAX_NAME_BYTES;
+pub use positions::Position;
+pub use projection::{Applied, BATCH, Projection};
+pub use runner::Runner;
+/// SQLite itself, of the version that this crate uses.
+pub use rusqlite;
+pub use source::{BusSource, Source, SourcePage};

@@ -1,0 +1,80 @@
+//! How far each projector is: the table `prombus_positions`, written in the same transaction as the rows.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// The table, one row for each projector and topic.
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS prombus_positions (
+    projector  TEXT    NOT NULL,
+    topic      TEXT    NOT NULL,
+    seq        INTEGER NOT NULL,
+    id         TEXT    NOT NULL,
+    ts         INTEGER NOT NULL,
+    definition TEXT    NOT NULL,
+    PRIMARY KEY (projector, topic)
+) WITHOUT ROWID";
+
+const LOAD: &str =
+    "SELECT seq, id, ts, definition FROM prombus_positions WHERE projector = ?1 AND topic = ?2";
+
+const SAVE: &str = "INSERT INTO prombus_positions (projector, topic, seq, id, ts, definition)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    ON CONFLICT (projector, topic) DO UPDATE SET
+        seq = excluded.seq, id = excluded.id, ts = excluded.ts, definition = excluded.definition";
+
+/// The last event of a topic that is in the tables; `seq` 0 where none is yet.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Position {
+    /// Its position in the topic.
+    pub seq: u64,
+    /// Its id, by which one sees whether the topic is still the same.
+    pub id: String,
+    /// Its time in epoch milliseconds.
+    pub ts: u64,
+}
+
+/// Whose position it is.
+#[derive(Debug, Clone)]
+pub(crate) struct Owner {
+    pub(crate) projector: String,
+    pub(crate) topic: String,
+    /// What the projector makes of the events, as text that is compared.
+    pub(crate) definition: String,
+}
+
+/// Makes the table where there is none.
+pub(crate) fn init(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(TABLE)
+}
+
+impl Owner {
+    /// The position and the definition it was written under.
+    pub(crate) fn load(
+        &self,
+        connection: &Connection,
+    ) -> rusqlite::Result<Option<(Position, String)>> {
+        let mut load = connection.prepare_cached(LOAD)?;
+        load.query_row(params![self.projector, self.topic], |row| {
+            let position = Position {
+                seq: row.get::<_, i64>(0)?.try_into().unwrap_or(0),
+                id: row.get(1)?,
+                ts: row.get::<_, i64>(2)?.try_into().unwrap_or(0),
+            };
+            Ok((position, row.get(3)?))
+        })
+        .optional()
+    }
+
+    /// Writes the position, inside the transaction of the rows.
+    pub(crate) fn save(&self, connection: &Connection, to: &Position) -> rusqlite::Result<()> {
+        let mut save = connection.prepare_cached(SAVE)?;
+        save.execute(params![
+            self.projector,
+            self.topic,
+            to.seq as i64,
+            to.id,
+            to.ts as i64,
+            self.definition
+        ])?;
+        Ok(())
+    }
+}

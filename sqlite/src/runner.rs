@@ -1,0 +1,153 @@
+//! Runs a projection: reads ahead, hands events over on a thread that may block, checks that the topic is still the
+//! same, and waits at the tail.
+
+use crate::error::{ProjectError, SourceError, TopicReplaced};
+use crate::event::Event;
+use crate::positions::Position;
+use crate::projection::{Applied, Projection};
+use crate::source::{Source, SourcePage};
+use std::time::Duration;
+
+/// A projection with the source of its events.
+#[derive(Debug)]
+pub struct Runner<P, S> {
+    /// Away only while a transaction is under way.
+    projection: Option<P>,
+    source: S,
+    /// A page that was read while the one before it was written, and the position it was read from.
+    ahead: Option<(u64, SourcePage)>,
+    total: Applied,
+}
+
+/// What a step came to.
+enum Step {
+    /// Events were taken.
+    Took,
+    /// There was nothing to take; this is the topic's tail.
+    AtTail(u64),
+}
+
+impl<P: Projection, S: Source> Runner<P, S> {
+    /// Nothing is read yet.
+    pub fn new(projection: P, source: S) -> Self {
+        Self {
+            projection: Some(projection),
+            source,
+            ahead: None,
+            total: Applied::default(),
+        }
+    }
+
+    /// What was taken since this runner was made.
+    pub fn total(&self) -> Applied {
+        self.total
+    }
+
+    /// The last event that is in the database; `None` where the projection was lost with its thread.
+    pub fn position(&self) -> Option<&Position> {
+        self.projection.as_ref().map(Projection::position)
+    }
+
+    /// The projection again, when nothing is under way.
+    pub fn into_projection(self) -> Option<P> {
+        self.projection
+    }
+
+    /// Takes everything up to the tail as it is then. Letting go of the future in the middle is fine: a transaction
+    /// that is under way ends, and nothing is half done.
+    pub async fn catch_up(&mut self) -> Result<Applied, ProjectError> {
+        let before = self.total;
+        while let Step::Took = self.step().await? {}
+        let mut since = self.total;
+        since.events -= before.events;
+        since.upserts -= before.upserts;
+        since.deletes -= before.deletes;
+        since.outdated -= before.outdated;
+        since.keyless -= before.keyless;
+        Ok(since)
+    }
+
+    /// Takes everything, and what comes later, until it fails; let go of the future to stop. Where the topic does not
+    /// exist and nothing of it was taken before, it waits for it to be made.
+    pub async fn follow(&mut self) -> Result<std::convert::Infallible, ProjectError> {
+        loop {
+            let tail_seq = match self.step().await {
+                Ok(Step::Took) => continue,
+                Ok(Step::AtTail(tail_seq)) => tail_seq,
+                Err(ProjectError::Source(SourceError::UnknownTopic { .. })) => 0,
+                Err(error) => return Err(error),
+            };
+            self.source.moved(tail_seq).await?;
+        }
+    }
+
+    async fn step(&mut self) -> Result<Step, ProjectError> {
+        let projection = self.projection.as_ref().ok_or(ProjectError::ThreadLost)?;
+        let (position, limit) = (projection.position(), projection.batch());
+        // The last event is read once more, to see that the topic is still the same.
+        let from_seq = position.seq.max(1);
+        let page = match self.ahead.take() {
+            Some((read_from, page)) if read_from == from_seq => page,
+            _ => match self.source.read(from_seq, limit).await {
+                Err(SourceError::UnknownTopic { topic }) if position.seq > 0 => {
+                    return Err(replaced(&topic, position, "it was deleted"));
+                }
+                page => page?,
+            },
+        };
+        check_same_topic(self.source.topic(), position, &page)?;
+        let tail_seq = page.tail_seq;
+        let mut events = page.events;
+        events.retain(|event| event.seq() > position.seq);
+        let Some(last_seq) = events.last().map(Event::seq) else {
+            return Ok(Step::AtTail(tail_seq.max(position.seq)));
+        };
+        let projection = self.projection.take().ok_or(ProjectError::ThreadLost)?;
+        let applying = tokio::task::spawn_blocking(move || {
+            let mut projection = projection;
+            let applied = projection.apply(&events);
+            (projection, applied)
+        });
+        let (done, ahead) = tokio::join!(applying, self.source.read(last_seq, limit));
+        let (projection, applied) = done.map_err(|_| ProjectError::ThreadLost)?;
+        self.projection = Some(projection);
+        let applied = applied?;
+        // A page that could not be read is read again when its turn comes.
+        self.ahead = ahead.ok().map(|page| (last_seq, page));
+        self.total.add(&applied);
+        if let Some(wait_ms) = applied.retry_after_ms {
+            self.ahead = None;
+            tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+        }
+        Ok(Step::Took)
+    }
+}
+
+/// Whether the page can be of the topic that was projected up to the position. Where retention or compaction took the
+/// event at the position, only a tail that has fallen gives a new topic away.
+fn check_same_topic(
+    topic: &str,
+    position: &Position,
+    page: &SourcePage,
+) -> Result<(), ProjectError> {
+    match page.events.first() {
+        Some(event) if event.seq() == position.seq && event.id() != position.id => {
+            let why = format!("event {} stands there, not {}", event.id(), position.id);
+            Err(replaced(topic, position, &why))
+        }
+        None if page.tail_seq < position.seq => {
+            let why = format!("its tail is at seq {}", page.tail_seq);
+            Err(replaced(topic, position, &why))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn replaced(topic: &str, position: &Position, why: &str) -> ProjectError {
+    TopicReplaced {
+        topic: topic.to_owned(),
+        seq: position.seq,
+        why: why.to_owned(),
+    }
+    .into()
+}
