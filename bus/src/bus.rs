@@ -82,6 +82,13 @@ impl Bus {
         batch.publish()
     }
 
+    /// The same for a caller that does nothing else until it has the answer. Where that is quicker the events are
+    /// stored on its own thread, which then waits for the disk; other tasks of the runtime go on, but not what the same
+    /// task would do meanwhile. Not for use inside a `LocalSet`.
+    pub fn publish_batch_here(&self, batch: PublishBatch) -> BatchAnswer {
+        batch.publish_here()
+    }
+
     /// Subscribes a group to a topic, to a pattern of topics (`*` one segment, `**` any number), or to several with
     /// [`SubscribeOptions::topics`]. A group that does not exist is made.
     pub async fn subscribe(

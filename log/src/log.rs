@@ -11,6 +11,7 @@ use crate::record::StoredEvent;
 use crate::recovery::{self, OpenError, OpenReport};
 use crate::shared::Shared;
 use crate::topic::TopicInfo;
+use crate::writer::Roll;
 use std::future::Future;
 use std::io;
 use std::ops::Bound;
@@ -22,6 +23,13 @@ use std::thread::JoinHandle;
 pub struct Log {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Who does the sync that a batch needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SyncBy {
+    Thread,
+    Caller,
 }
 
 /// How a log is doing.
@@ -60,7 +68,23 @@ impl Log {
 
     /// Commits a batch. Its place in the order is fixed when this returns; the answer comes when it is durable.
     pub fn append(&self, batch: &Batch) -> Commit {
-        self.shared.append(batch)
+        self.shared.append(batch, SyncBy::Thread).0
+    }
+
+    /// The same for a caller that does nothing else until it has the answer: if nobody is syncing, the sync that the
+    /// batch needs is done on this thread, which spares waking another one and being woken by it. `block` gets the work
+    /// that blocks, if there is any, and has to do it.
+    pub fn append_here(&self, batch: &Batch, block: impl FnOnce(&dyn Fn())) -> Commit {
+        let round = self.shared.idle_round();
+        let sync_by = match round.is_some() && self.shared.options.threads {
+            true => SyncBy::Caller,
+            false => SyncBy::Thread,
+        };
+        let (commit, is_left_to_caller) = self.shared.append(batch, sync_by);
+        if is_left_to_caller {
+            block(&|| self.shared.write_and_sync(Roll::LeaveToSyncThread));
+        }
+        commit
     }
 
     /// Waits until everything appended so far is synced.
@@ -223,8 +247,13 @@ impl Log {
         if let Some(failure) = self.shared.failure() {
             return Err(failure.into());
         }
+        let failed = |error: io::Error| {
+            let cause = format!("closing failed: {error}").into();
+            CommitError::StoreFailed(StoreFailed { cause })
+        };
         let mark = {
-            let writer = self.shared.writer();
+            let mut writer = self.shared.writer();
+            writer.cut_room().map_err(failed)?;
             let front = self.shared.front();
             let records = front.topics.iter().map(|topic| &topic.record);
             ClosedMark {
@@ -235,10 +264,7 @@ impl Log {
                     .collect(),
             }
         };
-        mark.write(&*self.shared.files).map_err(|error| {
-            let cause = format!("closing failed: {error}").into();
-            CommitError::StoreFailed(StoreFailed { cause })
-        })
+        mark.write(&*self.shared.files).map_err(failed)
     }
 
     fn start(&self, name: &str, run: fn(&Shared)) -> io::Result<()> {
@@ -292,10 +318,12 @@ impl Shared {
         )
     }
 
-    /// Takes a batch in, and writes it at once where nobody has to wait for an fsync.
-    pub(crate) fn append(&self, batch: &Batch) -> Commit {
+    /// Takes a batch in, and writes it at once where nobody has to wait for an fsync. True if a round of commits is
+    /// left to the caller, who has to have the right to it.
+    fn append(&self, batch: &Batch, sync_by: SyncBy) -> (Commit, bool) {
         if batch.is_empty() {
-            return Commit::settled(Ok(crate::receipt::Receipt::default()));
+            let receipt = crate::receipt::Receipt::default();
+            return (Commit::settled(Ok(receipt)), false);
         }
         let has_own_ids = batch.has_own_ids();
         let (admitted, wants_sync) = loop {
@@ -309,7 +337,7 @@ impl Shared {
                 Ok(held) => held,
                 Err(error) => {
                     let cause = error.to_string().into();
-                    return Commit::settled(Err(StoreFailed { cause }.into()));
+                    return (Commit::settled(Err(StoreFailed { cause }.into())), false);
                 }
             };
             let now_ms = self.options.clock.now_ms();
@@ -320,17 +348,18 @@ impl Shared {
             match front.admit(batch, &held, now_ms) {
                 Ok(admitted) => {
                     let wants_sync = admitted.wants_sync;
-                    if wants_sync {
+                    if wants_sync && sync_by == SyncBy::Thread {
                         self.want_sync(&mut front);
                     }
                     break (admitted, wants_sync);
                 }
-                Err(error) => return Commit::settled(Err(error)),
+                Err(error) => return (Commit::settled(Err(error)), false),
             }
         };
         if !wants_sync && self.options.threads {
             self.write_if_idle();
         }
-        Commit::at_gate(admitted.receipt, admitted.gate)
+        let commit = Commit::at_gate(admitted.receipt, admitted.gate);
+        (commit, wants_sync && sync_by == SyncBy::Caller)
     }
 }

@@ -403,7 +403,7 @@ impl Opening {
             survey = Survey::of_file(&*self.files, number, u64::MAX)?;
         }
         let file = self.files.open(&data_name(number))?;
-        if survey.end < survey.file_bytes {
+        if survey.end < file.bytes()? {
             file.truncate(survey.end)?;
         }
         // From here on everything counts as safe. What a crashed process wrote may not be, even though this sync

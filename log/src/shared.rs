@@ -1,5 +1,5 @@
-//! What the parts of an open log share, and the order of its locks: writer, then front, then view. No lock is held
-//! across an fsync except the writer's, and that only when a segment is full.
+//! What the parts of an open log share, and the order of its locks: round, then writer, then front, then view. No lock
+//! is held across an fsync except the round's and, only when a segment is full, the writer's.
 
 use crate::damage::DamageList;
 use crate::error::{CommitError, StoreFailed};
@@ -23,6 +23,8 @@ pub(crate) struct Shared {
     /// Wakes the sync thread; goes with `front`.
     pub(crate) sync_wake: Condvar,
     writer: Mutex<Writer>,
+    /// Held while a round of commits goes on. Comes before the writer.
+    rounds: Mutex<()>,
     view: RwLock<View>,
     pub(crate) cache: Arc<SectionCache>,
     pub(crate) damage: DamageList,
@@ -75,6 +77,7 @@ impl Shared {
             front: Mutex::new(parts.front),
             sync_wake: Condvar::new(),
             writer: Mutex::new(parts.writer),
+            rounds: Mutex::default(),
             view: RwLock::new(parts.view),
             cache: parts.cache,
             damage: parts.damage,
@@ -98,6 +101,20 @@ impl Shared {
     pub(crate) fn idle_writer(&self) -> Option<MutexGuard<'_, Writer>> {
         match self.writer.try_lock() {
             Ok(writer) => Some(writer),
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(std::sync::TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// The right to do a round of commits: two at once could show events after their segment is sealed.
+    pub(crate) fn round(&self) -> MutexGuard<'_, ()> {
+        self.rounds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same, if no round is going on.
+    pub(crate) fn idle_round(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.rounds.try_lock() {
+            Ok(round) => Some(round),
             Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(std::sync::TryLockError::WouldBlock) => None,
         }

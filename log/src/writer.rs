@@ -38,6 +38,8 @@ pub(crate) struct Writer {
     pub(crate) synced_bytes: u64,
     /// The segment's name is not known to be synced.
     is_new: bool,
+    /// Up to here the file holds zeros that are still to be written over, if that is more than `bytes`.
+    room_to: u64,
     /// What the last [`StateRecord::Synced`] in the segment says.
     pub(crate) marked_bytes: u64,
     unsynced: Vec<Unsynced>,
@@ -71,7 +73,7 @@ struct ToSync {
 
 /// Whether a writer may go on to the next segment, which takes a sync.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Roll {
+pub(crate) enum Roll {
     Allowed,
     LeaveToSyncThread,
 }
@@ -86,6 +88,7 @@ impl Writer {
             start_bytes: bytes,
             synced_bytes: bytes,
             is_new: false,
+            room_to: bytes,
             marked_bytes: 0,
             unsynced: Vec::new(),
             spare: Vec::new(),
@@ -108,6 +111,15 @@ impl Writer {
             bytes: self.bytes,
             is_new: self.is_new,
         }
+    }
+
+    /// Makes the file end where its records end.
+    pub(crate) fn cut_room(&mut self) -> io::Result<()> {
+        if self.room_to > self.bytes {
+            self.file.truncate(self.bytes)?;
+        }
+        self.room_to = self.bytes;
+        Ok(())
     }
 
     pub(crate) fn fail_unsynced(&mut self, failure: &StoreFailed) {
@@ -135,13 +147,20 @@ impl Shared {
 
     /// Writes what is pending, syncs, and lets everyone go on who waited for that.
     pub(crate) fn commit_round(&self) {
+        let _round = self.round();
         if self.options.threads {
             self.sync_ahead();
         }
+        self.write_and_sync(Roll::Allowed);
+    }
+
+    /// A round, by whoever has the right to it.
+    pub(crate) fn write_and_sync(&self, roll: Roll) {
         let (to_sync, unsynced) = {
             let mut writer = self.writer();
             self.front().sync_wanted = false;
-            self.write_pending(&mut writer, Roll::Allowed);
+            self.write_pending(&mut writer, roll);
+            self.make_room(&mut writer);
             let unsynced = std::mem::take(&mut writer.unsynced);
             if writer.bytes == writer.synced_bytes {
                 drop(writer);
@@ -160,6 +179,27 @@ impl Shared {
                 for group in unsynced {
                     group.gate.open(Err(failure.clone()));
                 }
+            }
+        }
+    }
+
+    /// Writes zeros ahead where syncs are for little, so that the next ones find the file long enough.
+    fn make_room(&self, writer: &mut Writer) {
+        let ahead = self.options.room_ahead_bytes;
+        let is_little = writer.bytes - writer.synced_bytes <= ahead / 8;
+        if !is_little
+            || writer.bytes == writer.synced_bytes
+            || writer.room_to > writer.bytes + ahead / 8
+        {
+            return;
+        }
+        let from = writer.room_to.max(writer.bytes);
+        let to = (writer.bytes + ahead).min(self.options.segment_bytes);
+        if from < to {
+            let zeros = vec![0; (to - from) as usize];
+            match writer.file.write_at(&zeros, from) {
+                Ok(()) => writer.room_to = to,
+                Err(error) => drop(self.poison(writer, &format!("write failed: {error}"))),
             }
         }
     }
@@ -364,6 +404,7 @@ impl Shared {
     /// Finishes the full segment and starts the next one with the whole state. The old one is synced before anything
     /// goes to the new one, so only the last segment of a log can be torn.
     fn start_segment(&self, writer: &mut Writer, checkpoint: Vec<u8>) -> io::Result<()> {
+        writer.cut_room()?;
         self.sync_segment(&*writer.file, writer.is_new)?;
         self.complete(std::mem::take(&mut writer.unsynced));
         self.view_mut().stream_is_durable(writer.number);

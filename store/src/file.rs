@@ -11,6 +11,7 @@ use prombus_log::{Files, Listener, Log, LogOptions, OpenReport, OsFiles};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub use prombus_log::OpenError;
 
@@ -84,6 +85,18 @@ impl FileStore {
 impl Store for FileStore {
     fn commit(&self, batch: Batch) -> Answer<Receipt, CommitError> {
         Box::pin(self.log.append(&batch))
+    }
+
+    fn commit_here(&self, batch: Batch) -> Answer<Receipt, CommitError> {
+        let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+        match runtime {
+            // Other tasks of this thread are taken over by another one while it waits for the disk.
+            Ok(RuntimeFlavor::MultiThread) => Box::pin(
+                self.log
+                    .append_here(&batch, |sync| tokio::task::block_in_place(sync)),
+            ),
+            _ => self.commit(batch),
+        }
     }
 
     fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError> {

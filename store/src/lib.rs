@@ -92,6 +92,12 @@ pub trait Store: Send + Sync + 'static {
     /// not undo the commit.
     fn commit(&self, batch: Batch) -> Answer<Receipt, CommitError>;
 
+    /// The same for a caller that does nothing else until it has the answer: a store that gains by it may do the work
+    /// on the caller's thread.
+    fn commit_here(&self, batch: Batch) -> Answer<Receipt, CommitError> {
+        self.commit(batch)
+    }
+
     /// Reads a topic from a position on.
     fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError>;
 

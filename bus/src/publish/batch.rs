@@ -6,7 +6,7 @@ use crate::core::Core;
 use crate::error::{BadValue, PublishError, TooLarge};
 use crate::json;
 use crate::names::check_topic;
-use prombus_store::Batch;
+use prombus_store::{Answer, Batch, CommitError, Receipt, Store};
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
@@ -86,6 +86,18 @@ impl PublishBatch {
 
     /// Hands the events to the store. They are on their way when this returns.
     pub(crate) fn publish(self) -> BatchAnswer {
+        self.publish_by(|store, batch| store.commit(batch))
+    }
+
+    /// The same for a caller that does nothing else until it has the answer.
+    pub(crate) fn publish_here(self) -> BatchAnswer {
+        self.publish_by(|store, batch| store.commit_here(batch))
+    }
+
+    fn publish_by(
+        self,
+        commit: impl FnOnce(&dyn Store, Batch) -> Answer<Receipt, CommitError>,
+    ) -> BatchAnswer {
         let Self {
             core,
             batch,
@@ -100,7 +112,7 @@ impl PublishBatch {
             // Where it may not be made, the store itself says that it is unknown.
             let _ = core.topics.ensure(&run.topic, false);
         }
-        let answer = (!batch.is_empty()).then(|| core.store.commit(batch));
+        let answer = (!batch.is_empty()).then(|| commit(&*core.store, batch));
         BatchAnswer::new(core, count, refused, runs, answer)
     }
 

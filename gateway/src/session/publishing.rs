@@ -81,8 +81,13 @@ impl Gathered {
 
     /// Hands the events to the bus.
     pub(super) fn publish(self, gateway: &Gateway) -> Publishing {
+        let bus = &gateway.bus;
         Publishing {
-            answer: gateway.bus.publish_batch(self.batch),
+            // A client that publishes one at a time waits for each; one that sends more wants to be read from.
+            answer: match self.len() {
+                1 => bus.publish_batch_here(self.batch),
+                _ => bus.publish_batch(self.batch),
+            },
             notes: self.notes,
         }
     }

@@ -2,11 +2,14 @@
 
 use super::{CUT_TAIL_NAME, CutTail};
 use crate::damage::{Damage, write_whole};
-use crate::files::Files;
+use crate::files::{File, Files};
 use crate::record::{Kind, LAST_OF_BATCH, StateRecord};
 use crate::segment::{Found, HEADER_BYTES, Scanner, data_name};
 use std::io;
 use std::ops::Range;
+
+/// How much is read at a time in search of the end of zeros.
+const ZEROS_AT_A_TIME: u64 = 64 << 10;
 
 /// Given as what is proven of a segment, it says that the segment once was whole up to its checkpoint.
 pub(crate) const BORN: u64 = HEADER_BYTES + 1;
@@ -20,7 +23,10 @@ pub(crate) struct Survey {
     pub(crate) proven: u64,
     /// The segment got as far as its checkpoint, so that something in it may have been acknowledged.
     pub(crate) is_born: bool,
+    /// The file's length without the zeros at its end, which may have been written ahead for records to come.
     pub(crate) file_bytes: u64,
+    /// The same with them.
+    whole_bytes: u64,
     /// Bad stretches before the end: lost by the disk, since a later record proves that they were synced.
     pub(crate) damage: Vec<Range<u64>>,
     /// Behind the checkpoint, if it has its end.
@@ -34,10 +40,10 @@ impl Survey {
     /// log: it is what a crash leaves of writes that were never acknowledged.
     pub(crate) fn of_file(files: &dyn Files, number: u64, proven: u64) -> io::Result<Self> {
         let file = files.open(&data_name(number))?;
-        let file_bytes = file.bytes()?;
-        let mut scanner = Scanner::whole(file, file_bytes);
+        let whole_bytes = file.bytes()?;
+        let mut scanner = Scanner::whole(file.clone(), whole_bytes);
         let mut proven = proven;
-        let mut batch_end = HEADER_BYTES.min(file_bytes);
+        let mut batch_end = HEADER_BYTES.min(whole_bytes);
         let mut checkpoint_end = None;
         let mut records = 0;
         // Each with where the last whole batch before it ends.
@@ -70,6 +76,15 @@ impl Survey {
                 proven = proven.max(bytes);
             }
         }
+        let mut file_bytes = whole_bytes;
+        if let Some((last, _)) = bad.last_mut()
+            && last.end == whole_bytes
+            && last.start >= proven
+        {
+            file_bytes = without_zeros(&*file, last.clone())?;
+            last.end = file_bytes;
+        }
+        bad.retain(|(range, _)| !range.is_empty());
         if proven >= BORN {
             let first_bad = bad.first().map_or(0, |(range, _)| range.start + 1);
             proven = proven.max(checkpoint_end.unwrap_or(first_bad));
@@ -90,6 +105,7 @@ impl Survey {
             proven,
             is_born: checkpoint_end.is_some() || proven >= BORN,
             file_bytes,
+            whole_bytes,
             damage,
             checkpoint_end,
             records,
@@ -104,15 +120,30 @@ impl Survey {
     /// Puts aside what lies behind the end and tells what it was.
     pub(crate) fn cut_tail(&self, files: &dyn Files, segment: u64) -> io::Result<CutTail> {
         let file = files.open(&data_name(segment))?;
-        let mut bytes = vec![0; (self.file_bytes - self.end) as usize];
+        let mut bytes = vec![0; (self.whole_bytes - self.end) as usize];
         let read = file.read_at(&mut bytes, self.end)?;
         bytes.truncate(read);
         write_whole(files, CUT_TAIL_NAME, &bytes)?;
         let told = Damage::describe(segment, self.end, &bytes);
         Ok(CutTail {
             segment,
-            bytes: bytes.len() as u64,
+            bytes: self.file_bytes - self.end,
             events: told.events,
         })
     }
+}
+
+/// The end of a stretch without the zeros that it ends with.
+fn without_zeros(file: &dyn File, stretch: Range<u64>) -> io::Result<u64> {
+    let mut end = stretch.end;
+    while end > stretch.start {
+        let from = end.saturating_sub(ZEROS_AT_A_TIME).max(stretch.start);
+        let mut bytes = vec![0; (end - from) as usize];
+        let read = file.read_at(&mut bytes, from)?;
+        if let Some(last) = bytes[..read].iter().rposition(|&byte| byte != 0) {
+            return Ok(from + last as u64 + 1);
+        }
+        end = from;
+    }
+    Ok(end)
 }

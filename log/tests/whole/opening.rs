@@ -5,7 +5,7 @@ use crate::plan::{Plan, PlannedEvent, answer_of};
 use crate::seeds;
 use prombus_log::fault::FaultFiles;
 use prombus_log::{
-    Change, CommitError, EventOutcome, Expect, Files, Log, ManualClock, TopicOptions,
+    Change, CommitError, EventOutcome, Expect, Files, Log, ManualClock, TopicOptions, verify,
 };
 use std::sync::Arc;
 
@@ -174,4 +174,48 @@ fn what_was_begun_and_not_finished_is_cleaned_up() {
     assert_eq!(left, names);
     assert_eq!(desk.seqs("t").len(), 20);
     assert!(desk.disk.bytes_of("notes.new").is_ok());
+}
+
+#[test]
+fn room_that_was_made_ahead_is_no_torn_tail_and_no_damage() {
+    let segment_bytes = 4000;
+    let desk = Desk::with_topic(segment_bytes, "t", TopicOptions::default());
+    desk.commit(&padded("t", 2)).expect("a commit");
+    let name = "0000000000000001.seg";
+    let bytes_of = |disk: &FaultFiles| disk.bytes_of(name).expect("a segment");
+    let with_room = bytes_of(&desk.disk);
+    assert_eq!(with_room.len() as u64, segment_bytes);
+    assert!(with_room.ends_with(&[0; 1000]));
+
+    let crashed = Arc::new(desk.disk.process_crash());
+    assert_eq!(verify(&*crashed).expect("a check").torn_tail_bytes, 0);
+    let (log, report) =
+        Log::open(crashed.clone(), options(&desk.clock, segment_bytes)).expect("it opens");
+    assert_eq!(report, Default::default());
+    assert_eq!(log.tail_seq("t"), 2);
+    let used = bytes_of(&crashed).len();
+    assert!(used < 1500, "{used} bytes are left of the room");
+
+    log.close().expect("it closes");
+    assert_eq!(bytes_of(&crashed), with_room[..used]);
+}
+
+#[test]
+fn a_torn_tail_in_the_room_is_cut_without_the_room() {
+    let desk = Desk::with_topic(4000, "t", TopicOptions::default());
+    desk.commit(&padded("t", 2)).expect("a commit");
+    let name = "0000000000000001.seg";
+    let opened = Arc::new(desk.disk.process_crash());
+    drop(Log::open(opened.clone(), options(&desk.clock, 4000)).expect("it opens"));
+    let disk = Arc::new(opened.process_crash());
+    let end = disk.bytes_of(name).expect("a segment").len() as u64;
+    // The beginning of a record that never came whole, and room behind it.
+    let file = disk.open(name).expect("a segment");
+    file.write_at(&[200, 0, 0, 0, 1, 2, 3, 4, 1, 1], end)
+        .expect("a write");
+    file.write_at(&[0; 500], end + 10).expect("a write");
+    let (log, report) = Log::open(disk, options(&desk.clock, 4000)).expect("it opens");
+    assert_eq!(report.damage, Vec::<String>::new());
+    assert_eq!(report.cut_tail.expect("a cut tail").bytes, 10);
+    assert_eq!(log.tail_seq("t"), 2);
 }

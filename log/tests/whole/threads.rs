@@ -10,7 +10,7 @@ use dawdling::DawdlingFiles;
 use prombus_log::fault::{FaultFiles, Seeded};
 use prombus_log::{
     CommitError, Durability, EventOutcome, Files, Listener, Log, LogOptions, OsFiles, Placed,
-    ReadLimit, TopicOptions,
+    ReadLimit, Receipt, TopicOptions,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -54,6 +54,14 @@ fn open(files: Arc<dyn Files>, segment_bytes: u64, listener: Option<Arc<dyn List
     log
 }
 
+/// Commits, the first publisher with the sync on its own thread if nobody else is syncing.
+fn commit(log: &Log, publisher: usize, plan: &Plan) -> Result<Receipt, CommitError> {
+    match publisher {
+        0 => log.append_here(&plan.batch(), |sync| sync()).wait(),
+        _ => log.append(&plan.batch()).wait(),
+    }
+}
+
 #[test]
 fn many_threads_in_a_folder_lose_double_and_reorder_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -95,7 +103,7 @@ fn publish_until_failure(seed: u64, arm: impl Fn(&FaultFiles)) {
                     for count in 0..60 {
                         let payload = format!(r#""{publisher} {count}""#);
                         let plan = Plan::events([PlannedEvent::new(topic, &payload)]);
-                        match log.append(&plan.batch()).wait() {
+                        match commit(log, publisher, &plan) {
                             Ok(receipt) => {
                                 let placed = place(&receipt.events[0]).expect("it is stored");
                                 take(stored, topic, &placed, &payload);
@@ -188,7 +196,7 @@ fn publish(log: &Log, topic: &'static str, publisher: usize, batches: usize, sto
             atomic: random.below(2) == 0,
             ..Plan::events([shared, own.clone(), plain])
         };
-        let receipt = log.append(&plan.batch()).wait().expect("a commit");
+        let receipt = commit(log, publisher, &plan).expect("a commit");
         let mut placed = Vec::new();
         for (event, outcome) in plan.events.iter().zip(&receipt.events) {
             match outcome {

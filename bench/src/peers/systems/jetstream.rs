@@ -14,8 +14,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// More than any row has in flight, so that the rows set the limit.
-const MAX_IN_FLIGHT: usize = 10_000;
+/// More than any row has in flight, also one that has fallen behind its schedule: the client waits for room without
+/// looking at answers, and would wait for ever.
+const MAX_IN_FLIGHT: usize = 100_000;
 /// Events of one pull request.
 const PULL_EVENTS: usize = 10_000;
 /// Events that are taken before the row looks at them.
