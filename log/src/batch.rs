@@ -191,6 +191,28 @@ impl Batch {
         self.changes.push(change);
     }
 
+    /// Adds the events and changes of another batch behind those that are here. Whether this batch is atomic stays as
+    /// it is.
+    pub fn append(&mut self, other: &Batch) {
+        let text_at = self.memory.text.len();
+        let own_ids_at = self.own_ids.len() as u32;
+        let topics: Vec<u32> = other
+            .topics
+            .iter()
+            .map(|name| self.topic_place(name))
+            .collect();
+        self.memory.text.extend_from_slice(&other.memory.text);
+        let moved = other.memory.events.iter().map(|draft| EncodedDraft {
+            start: draft.start + text_at,
+            topic: topics[draft.topic as usize],
+            own_id: draft.own_id.map(|place| place + own_ids_at),
+            ..draft.clone()
+        });
+        self.memory.events.extend(moved);
+        self.own_ids.extend_from_slice(&other.own_ids);
+        self.changes.extend_from_slice(&other.changes);
+    }
+
     /// Whether the batch happens as a whole or not at all.
     pub fn is_atomic(&self) -> bool {
         self.atomic
@@ -207,7 +229,7 @@ impl Batch {
     }
 
     /// Bytes of the JSON of all events, without what the log adds.
-    pub(crate) fn text_bytes(&self) -> usize {
+    pub fn text_bytes(&self) -> usize {
         self.memory.text.len()
     }
 
@@ -323,4 +345,55 @@ fn push_strings(text: &mut Vec<u8>, opening: &[u8], strings: &[String]) {
         push_string(text, string);
     }
     text.push(b']');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Publishes to topics, some with an id of their own, and writes a record.
+    fn fill(batch: &mut Batch, topics: &[Arc<str>], numbers: Range<usize>) {
+        for number in numbers {
+            let key = format!("key-{number}");
+            let payload = format!("{{\"number\":{number}}}");
+            let id = (number % 2 == 0).then(|| Id::own(&format!("own-{number}")));
+            let draft = Draft {
+                id: id.flatten(),
+                ts: (number % 3 == 0).then_some(number as u64),
+                sid: Some("boot"),
+                key: Some(&key),
+                payload: &payload,
+                ..Draft::default()
+            };
+            batch.publish(&topics[number % topics.len()], &draft);
+            batch.change(Change::Delete {
+                key: key.into(),
+                expect: Expect::Any,
+            });
+        }
+    }
+
+    #[test]
+    fn what_is_appended_is_as_if_it_had_been_added() {
+        let topics: Vec<Arc<str>> = ["a", "b", "a"].map(Arc::from).to_vec();
+        let mut whole = Batch::atomic();
+        fill(&mut whole, &topics, 0..20);
+        let mut joined = Batch::atomic();
+        for part in [0..0, 0..7, 7..8, 8..20] {
+            let mut piece = Batch::new();
+            fill(&mut piece, &topics, part);
+            joined.append(&piece);
+        }
+        assert!(joined.is_atomic());
+        assert_eq!(joined.changes(), whole.changes());
+        assert_eq!(joined.text_bytes(), whole.text_bytes());
+        assert_eq!(joined.events().len(), 20);
+        for (one, other) in joined.events().zip(whole.events()) {
+            assert_eq!(one.topic(), other.topic());
+            assert_eq!((one.id(), one.ts()), (other.id(), other.ts()));
+            assert_eq!(one.payload(), other.payload());
+            assert_eq!(one.sid_json(), other.sid_json());
+            assert_eq!(one.rest_json(), other.rest_json());
+        }
+    }
 }
