@@ -9,12 +9,12 @@ mod state;
 pub use effects::DedupeError;
 pub(crate) use facts::quoted;
 pub use facts::{
-    AlreadyExists, BadCause, BadGroup, BadHeader, BadId, BadJson, BadKey, BadOption, BadPattern,
-    BadSid, BadTag, BadTopic, BadTs, BadValue, LeaseLost, TakenOver, TooLarge, UnknownGroup,
-    UnknownId,
+    AlreadyExists, AlreadySettled, BadCause, BadGroup, BadHeader, BadId, BadJson, BadKey,
+    BadOption, BadPattern, BadSid, BadTag, BadTopic, BadTs, BadValue, LeaseLost, NotPublished,
+    TakenOver, TooLarge, UnknownGroup, UnknownId,
 };
 pub use operations::{
-    AdminError, GroupError, OpenError, PublishError, SettleError, SubscribeError,
+    AdminError, GroupError, OpenError, PublishError, SettleError, StepError, SubscribeError,
 };
 pub use prombus_store::{
     CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic,

@@ -47,7 +47,8 @@ pub use prombus_store::{
 pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published};
 pub use state::Follow;
 pub use subscription::{
-    Context, Delivery, SettleAnswer, SubscribeOptions, Subscription, SubscriptionControl,
+    Context, Delivery, SettleAnswer, StepAnswer, SubscribeOptions, Subscription,
+    SubscriptionControl,
 };
 pub use topic::TopicConfig;
 pub use typed::{Topic, TypedSubscription};

@@ -6,9 +6,11 @@
 mod answer;
 mod batch;
 mod check;
+mod whole;
 
 pub use answer::{BatchAnswer, PublishAnswer};
 pub use batch::PublishBatch;
+pub(crate) use whole::WholeBatch;
 
 use prombus_store::Id;
 

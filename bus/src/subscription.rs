@@ -3,10 +3,12 @@
 mod delivery;
 mod fan_in;
 mod options;
+mod stepping;
 mod subscribing;
 
 pub use delivery::{Context, Delivery};
 pub use options::SubscribeOptions;
+pub use stepping::StepAnswer;
 pub(crate) use subscribing::subscribe;
 
 use crate::error::SettleError;

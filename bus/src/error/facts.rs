@@ -1,5 +1,6 @@
 //! The facts, one small struct each.
 
+use super::operations::PublishError;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -194,6 +195,24 @@ pub struct AlreadyExists {
 pub struct LeaseLost {
     /// The event's position.
     pub seq: u64,
+}
+
+/// The event is settled, so what was to be published together with that is not published once more.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the event at seq {seq} is settled already, or about to be: nothing was published with it")]
+pub struct AlreadySettled {
+    /// The event's position.
+    pub seq: u64,
+}
+
+/// One of the events that were to be published together is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("publish {at}: {error}")]
+pub struct NotPublished {
+    /// Its place among them, from 0.
+    pub at: usize,
+    /// What is wrong with it.
+    pub error: PublishError,
 }
 
 /// Another bus on the same store has taken the group over.

@@ -168,6 +168,42 @@ pub enum SettleError {
     Gone,
 }
 
+/// Why events were not acknowledged and nothing was published with them.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StepError {
+    /// An event may not be published, or was not.
+    #[error(transparent)]
+    NotPublished(#[from] NotPublished),
+    /// An event is settled, or another step that settles it is under way.
+    #[error(transparent)]
+    AlreadySettled(#[from] AlreadySettled),
+    /// Another member holds an event, or the cursor was set since it was delivered.
+    #[error(transparent)]
+    LeaseLost(#[from] LeaseLost),
+    /// The topic holds no such event.
+    #[error(transparent)]
+    UnknownId(#[from] UnknownId),
+    /// One step acknowledges events of one group: these are of several, or there are none.
+    #[error("a step acknowledges one event at least, and all of them have to be of one group")]
+    NotOneGroup,
+    /// Another bus on the same store has the group now.
+    #[error(transparent)]
+    TakenOver(#[from] TakenOver),
+    /// The store did not take the step. Where it failed while writing, only a store that is opened again knows whether
+    /// the whole step is in it or nothing.
+    #[error(transparent)]
+    StoreFailed(#[from] StoreFailed),
+    /// A limit of the store was reached.
+    #[error(transparent)]
+    LimitReached(#[from] LimitReached),
+    /// The bus is closed.
+    #[error("the bus is closed")]
+    Closed,
+    /// The group's owner is gone, with the bus or with the topic.
+    #[error("the group is not served any more")]
+    Gone,
+}
+
 impl PublishError {
     /// The word that the wire uses for it.
     pub fn code(&self) -> &'static str {
@@ -241,6 +277,21 @@ impl SettleError {
         match self {
             Self::LeaseLost(_) => "lease_lost",
             Self::UnknownId(_) => "unknown_id",
+            Self::Gone => "ack_failed",
+        }
+    }
+}
+
+impl StepError {
+    /// The word that the wire uses for it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotPublished(refused) => refused.error.code(),
+            Self::AlreadySettled(_) | Self::LeaseLost(_) | Self::TakenOver(_) => "lease_lost",
+            Self::UnknownId(_) => "unknown_id",
+            Self::NotOneGroup => "bad_frame",
+            Self::StoreFailed(_) | Self::LimitReached(_) => "publish_failed",
+            Self::Closed => "shutting_down",
             Self::Gone => "ack_failed",
         }
     }

@@ -1,14 +1,15 @@
 //! What the bus asks the owner of a group to do, each with a place for the answer.
 
 use super::explain::Explanation;
-use super::inbox::Refusal;
+use super::inbox::{Refusal, StepReply};
 use super::info::{GroupInfo, SeekEffect};
 use super::placing::StartAt;
 use super::seat::Seat;
 use super::settings::SettingsRequest;
 use super::state::MemberId;
 use super::subscriber::{Ended, Subscriber};
-use crate::error::{GroupError, SettleError};
+use crate::error::{GroupError, SettleError, StepError};
+use crate::publish::WholeBatch;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -18,6 +19,8 @@ pub(crate) enum Command {
     Join(Box<Join>, Reply<Seat>),
     /// Settles or extends events by their ids.
     Settle(SettleByIds, oneshot::Sender<Vec<Result<(), SettleError>>>),
+    /// Acknowledges events by their ids in one step with publishing others.
+    Step(StepByIds, StepReply),
     /// What can be told about the group.
     Describe(Reply<GroupInfo>),
     /// Why nothing is flowing.
@@ -40,6 +43,7 @@ impl Command {
                 let refused = what.ids.iter().map(|_| Err(SettleError::Gone)).collect();
                 drop(reply.send(refused));
             }
+            Self::Step(_, reply) => drop(reply.send(Err(StepError::Gone))),
             Self::Describe(reply) => drop(reply.send(Err(error.clone()))),
             Self::Explain(reply) => drop(reply.send(Err(error.clone()))),
             Self::Seek(_, reply) => drop(reply.send(Err(error.clone()))),
@@ -67,6 +71,13 @@ pub(crate) struct SettleByIds {
     pub(crate) member: MemberId,
     pub(crate) ids: Vec<String>,
     pub(crate) what: Settlement,
+}
+
+/// Events to acknowledge by their ids, and what is published in the same step.
+pub(crate) struct StepByIds {
+    pub(crate) member: MemberId,
+    pub(crate) ids: Vec<String>,
+    pub(crate) events: WholeBatch,
 }
 
 /// What to do with them.

@@ -2,6 +2,8 @@
 //! of them at once, so a thousand acknowledgements cost one wake-up.
 
 use super::state::{MemberId, Retry, Settled};
+use crate::error::StepError;
+use crate::publish::{Published, WholeBatch};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
@@ -28,6 +30,8 @@ pub(crate) enum Message {
     Extend(LeaseName, u64),
     /// As one of the above, and the member wants to know what came of it.
     Confirm(Box<Message>, oneshot::Sender<Settled>),
+    /// Events are done and others are published, in one step.
+    Step(Box<StepRequest>),
     /// The member did not look at these (position, lease number) and gives them back.
     GiveBack(MemberId, Vec<(u64, u64)>),
     /// The member is gone.
@@ -40,6 +44,17 @@ pub(crate) struct Refusal {
     pub(crate) reason: String,
     pub(crate) retry: Retry,
 }
+
+/// Events of one member that are acknowledged in one step with publishing others.
+#[derive(Debug)]
+pub(crate) struct StepRequest {
+    pub(crate) leases: Vec<LeaseName>,
+    pub(crate) events: WholeBatch,
+    pub(crate) reply: StepReply,
+}
+
+/// Where the answer to a step goes.
+pub(crate) type StepReply = oneshot::Sender<Result<Vec<Published>, StepError>>;
 
 /// The owner's inbox.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ mod delivering;
 mod joining;
 mod obeying;
 mod reading;
+mod stepping;
 mod stopping;
 mod writing;
 
@@ -25,6 +26,7 @@ use prombus_store::{StoredEvent, TailWatch};
 use reading::Reading;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use stepping::Steps;
 use tokio::sync::mpsc;
 use writing::{Flushing, Writing};
 
@@ -56,6 +58,8 @@ pub(crate) struct Owner {
     gathering: Option<Gathering>,
     /// Dead letters that are ready to be written.
     burial: Vec<(u64, History, StoredEvent)>,
+    /// Steps that wait to be written.
+    steps: Steps,
     writing: Option<Writing>,
     flushing: Flushing,
 }
@@ -114,6 +118,7 @@ impl Owner {
             reading: None,
             gathering: None,
             burial: Vec::new(),
+            steps: Steps::default(),
             writing: None,
             flushing: Flushing::default(),
         }
@@ -226,6 +231,10 @@ impl Owner {
                 // Whoever asked may have gone away.
                 let _ = reply.send(settled);
                 settled
+            }
+            Message::Step(step) => {
+                self.take_step(*step, now_ms);
+                Settled::Done
             }
             Message::GiveBack(member, untaken) => {
                 self.state.give_back(member, &untaken);

@@ -1,9 +1,10 @@
 //! A subscription's place in one group. Letting go of it frees its leases at once.
 
-use super::command::{Command, SettleByIds, Settlement};
+use super::command::{Command, SettleByIds, Settlement, StepByIds};
 use super::inbox::{Inbox, Message};
 use super::state::MemberId;
-use crate::error::SettleError;
+use crate::error::{SettleError, StepError};
+use crate::publish::{Published, WholeBatch};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -40,6 +41,28 @@ impl Seat {
             }
             drop(commands);
             answer.await.unwrap_or_else(|_| gone())
+        }
+    }
+
+    /// Acknowledges events by their ids in one step with publishing others.
+    pub(crate) fn step(
+        &self,
+        ids: Vec<String>,
+        events: WholeBatch,
+    ) -> impl Future<Output = Result<Vec<Published>, StepError>> + Send + 'static + use<> {
+        let by_ids = StepByIds {
+            member: self.member,
+            ids,
+            events,
+        };
+        let commands = self.commands.upgrade();
+        async move {
+            let commands = commands.ok_or(StepError::Gone)?;
+            let (reply, answer) = oneshot::channel();
+            let sent = commands.send(Command::Step(by_ids, reply)).await;
+            drop(commands);
+            sent.map_err(|_| StepError::Gone)?;
+            answer.await.unwrap_or(Err(StepError::Gone))
         }
     }
 }

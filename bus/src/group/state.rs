@@ -12,6 +12,9 @@
 //!                            └──── its lane is free ──── Behind
 //! ```
 //!
+//! While an event is acknowledged in one step with publishing it is `Stepping`, and stays that until the step is known
+//! to be written, which settles it, or not, which puts it back to where it was.
+//!
 //! Only what is unsettled is kept: everything else up to `head` is settled. The cursor is the position before the
 //! lowest unsettled one. Bytes of events are held only while `Ready`, so memory follows what members can take.
 
@@ -20,6 +23,7 @@ mod persisting;
 mod reading;
 mod settling;
 mod slot;
+mod stepping;
 mod viewing;
 
 #[cfg(test)]
@@ -29,6 +33,7 @@ mod tests;
 
 pub(crate) use leasing::Leased;
 pub(crate) use settling::{Retry, Settled};
+pub(crate) use stepping::{NoStep, WhyNoStep};
 pub(crate) use viewing::BlockedLane;
 
 use super::counts::GroupCounts;
@@ -122,6 +127,8 @@ struct Holder {
     leased: usize,
     /// Leases that have ended since the owner last asked.
     freed: usize,
+    /// It has left, and is known only for what its steps still hold.
+    is_gone: bool,
 }
 
 impl GroupState {
@@ -199,6 +206,7 @@ impl GroupState {
             name,
             leased: 0,
             freed: 0,
+            is_gone: false,
         };
         self.holders.insert(member, holder);
     }
@@ -214,6 +222,7 @@ impl GroupState {
 
     /// Forgets everything that was read and begins after `cursor`. Leases given so far are void.
     pub(crate) fn seek(&mut self, cursor: u64) {
+        self.holders.retain(|_, holder| !holder.is_gone);
         for holder in self.holders.values_mut() {
             holder.freed += std::mem::take(&mut holder.leased);
         }

@@ -77,36 +77,47 @@ impl BatchAnswer {
     }
 
     fn published(&self, at: usize, receipt: &Receipt) -> Result<Published, PublishError> {
-        let placed = |placed: Placed, duplicate| Published {
-            id: placed.id,
-            seq: placed.seq,
-            ts: placed.ts,
-            duplicate,
-        };
-        match receipt.events.get(at) {
-            Some(EventOutcome::Stored(stored)) => Ok(placed(*stored, false)),
-            Some(EventOutcome::Duplicate(first)) => Ok(placed(*first, true)),
-            Some(EventOutcome::IdConflict(first)) => Err(IdConflict {
-                topic: self.topic_of(at),
-                id: first.id.to_string(),
-                seq: first.seq,
-            }
-            .into()),
-            // A store that answers fewer outcomes than events has not stored the rest.
-            Some(EventOutcome::UnknownTopic) | None => {
-                let topic = self.topic_of(at);
-                self.core.topics.forget(&topic);
-                Err(UnknownTopic { topic }.into())
-            }
+        let published = outcome(receipt.events.get(at), || self.topic_of(at));
+        if let Err(PublishError::UnknownTopic(unknown)) = &published {
+            self.core.topics.forget(&unknown.topic);
         }
+        published
     }
 
-    fn topic_of(&self, at: usize) -> Arc<str> {
+    fn topic_of(&self, at: usize) -> &str {
         let after = self.runs.partition_point(|run| run.first <= at);
         match self.runs.get(after.saturating_sub(1)) {
-            Some(run) => run.topic.clone(),
-            None => "".into(),
+            Some(run) => &run.topic,
+            None => "",
         }
+    }
+}
+
+/// What became of an event of a topic, in the words of publishing.
+pub(super) fn outcome<'a>(
+    outcome: Option<&EventOutcome>,
+    topic: impl FnOnce() -> &'a str,
+) -> Result<Published, PublishError> {
+    let placed = |placed: Placed, duplicate| Published {
+        id: placed.id,
+        seq: placed.seq,
+        ts: placed.ts,
+        duplicate,
+    };
+    match outcome {
+        Some(EventOutcome::Stored(stored)) => Ok(placed(*stored, false)),
+        Some(EventOutcome::Duplicate(first)) => Ok(placed(*first, true)),
+        Some(EventOutcome::IdConflict(first)) => Err(IdConflict {
+            topic: topic().into(),
+            id: first.id.to_string(),
+            seq: first.seq,
+        }
+        .into()),
+        // A store that answers fewer outcomes than events has not stored the rest.
+        Some(EventOutcome::UnknownTopic) | None => Err(UnknownTopic {
+            topic: topic().into(),
+        }
+        .into()),
     }
 }
 

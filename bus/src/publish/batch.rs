@@ -16,14 +16,14 @@ use std::sync::Arc;
 ///
 /// Adding an event writes its JSON straight into the batch, without an allocation of its own.
 pub struct PublishBatch {
-    core: Arc<Core>,
-    batch: Batch,
+    pub(super) core: Arc<Core>,
+    pub(super) batch: Batch,
     /// How many events were added, the refused ones too.
     count: usize,
     /// Which of them were refused, and why.
-    refused: Vec<(usize, PublishError)>,
+    pub(super) refused: Vec<(usize, PublishError)>,
     /// The topics of the events that were not refused: how many of them precede the run, and its topic.
-    runs: Vec<TopicRun>,
+    pub(super) runs: Vec<TopicRun>,
 }
 
 /// Consecutive events of one topic.

@@ -18,7 +18,7 @@ pub struct Delivery {
     pub event: StoredEvent,
     /// The circumstances.
     pub context: Context,
-    lease: Lease,
+    pub(super) lease: Lease,
 }
 
 /// The circumstances of a delivery.
@@ -33,8 +33,8 @@ pub struct Context {
 /// The lease of a delivery, without its event.
 #[derive(Debug, Clone)]
 pub(crate) struct Lease {
-    inbox: Arc<Inbox>,
-    name: LeaseName,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) name: LeaseName,
 }
 
 impl Delivery {

@@ -1,6 +1,7 @@
 //! What the bus does, seen from outside, on the memory store and in virtual time. One file per behaviour.
 #![cfg(test)]
 
+mod atomic;
 mod close;
 mod cursors;
 mod dead_letters;

@@ -13,6 +13,7 @@ use prombus_store::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Epoch milliseconds when a test begins.
@@ -26,6 +27,8 @@ pub(crate) struct TestStore {
     inner: MemoryStore,
     refuses_writes: AtomicBool,
     refuses_reads: AtomicBool,
+    /// While set, commits happen but nobody hears of it.
+    holds_answers: watch::Sender<bool>,
     /// How many commits were asked for.
     pub(crate) commits: AtomicU64,
 }
@@ -49,6 +52,7 @@ pub(crate) fn store() -> (Arc<TestStore>, BusOptions) {
         inner: MemoryStore::new(clock.clone()),
         refuses_writes: AtomicBool::new(false),
         refuses_reads: AtomicBool::new(false),
+        holds_answers: watch::Sender::new(false),
         commits: AtomicU64::new(0),
     };
     let options = BusOptions {
@@ -146,6 +150,10 @@ impl TestStore {
         self.refuses_reads.store(refuse, Ordering::SeqCst);
     }
 
+    pub(crate) fn hold_answers(&self, hold: bool) {
+        self.holds_answers.send_replace(hold);
+    }
+
     fn read_refused<T>(&self) -> Option<Answer<T, ReadError>> {
         let cause: Arc<str> = "the test says so".into();
         let refuses = self.refuses_reads.load(Ordering::SeqCst);
@@ -157,11 +165,18 @@ impl TestStore {
 impl Store for TestStore {
     fn commit(&self, batch: Batch) -> Answer<Receipt, CommitError> {
         self.commits.fetch_add(1, Ordering::SeqCst);
-        if self.refuses_writes.load(Ordering::SeqCst) {
+        let answer = if self.refuses_writes.load(Ordering::SeqCst) {
             let cause = "the test says so".into();
-            return Box::pin(async { Err(StoreFailed { cause }.into()) });
-        }
-        self.inner.commit(batch)
+            Box::pin(async { Err(StoreFailed { cause }.into()) })
+        } else {
+            self.inner.commit(batch)
+        };
+        let mut holds = self.holds_answers.subscribe();
+        Box::pin(async move {
+            // A store that is gone holds nothing back.
+            let _ = holds.wait_for(|holds| !holds).await;
+            answer.await
+        })
     }
 
     fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError> {

@@ -94,7 +94,7 @@ impl Owner {
             Ok(batch) => {
                 let changes = self.state.changes();
                 let answer = self.core.store.commit(batch);
-                self.writing = Some(Writing::new(answer, changes, seqs));
+                self.writing = Some(Writing::new(answer, changes).burying(seqs));
             }
             Err(_) => {
                 self.state.not_buried(&seqs);

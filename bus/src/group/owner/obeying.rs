@@ -24,6 +24,7 @@ impl Owner {
             Command::Settle(settle, reply) => {
                 let _ = reply.send(self.settle_by_ids(settle).await);
             }
+            Command::Step(step, reply) => self.step_by_ids(step, reply).await,
             Command::Describe(reply) => {
                 let _ = reply.send(self.describe());
             }
@@ -56,16 +57,21 @@ impl Owner {
         results
     }
 
-    async fn settle_by_id(&mut self, settle: &SettleByIds, id: &str) -> Result<(), SettleError> {
-        let unknown = || SettleError::from(UnknownId::new(&self.name.topic, id));
-        let seq = match self.state.seq_of(id) {
-            Some(seq) => seq,
+    /// The position of the event with an id.
+    pub(super) async fn position(&mut self, id: &str) -> Result<u64, UnknownId> {
+        match self.state.seq_of(id) {
+            Some(seq) => Ok(seq),
             // Not one that was delivered lately; the store knows all of them.
             None => {
                 let found = self.core.store.find(&self.name.topic, Find::Id(id)).await;
-                found.unwrap_or_default().ok_or_else(unknown)?
+                let unknown = || UnknownId::new(&self.name.topic, id);
+                found.unwrap_or_default().ok_or_else(unknown)
             }
-        };
+        }
+    }
+
+    async fn settle_by_id(&mut self, settle: &SettleByIds, id: &str) -> Result<(), SettleError> {
+        let seq = self.position(id).await?;
         let (member, now_ms) = (settle.member, self.core.now_ms());
         let settled = match &settle.what {
             Settlement::Ack => self.state.ack(member, seq, None, now_ms),
@@ -159,6 +165,10 @@ impl Owner {
             return Err(self.unknown());
         }
         let cursor = seek.place.cursor(&self.core, &self.name.topic).await?;
+        if !seek.dry_run {
+            // What a step under way published is published, so it counts before the cursor is set.
+            self.finish_write().await;
+        }
         let info = self.core.store.topic(&self.name.topic);
         let (first, tail) = info.map_or((1, 0), |info| (info.first_seq, info.tail_seq));
         let (redelivered, skipped) = self.state.seek_effect(cursor, first, tail);
@@ -167,6 +177,7 @@ impl Owner {
                 // What lies in mailboxes was leased before, and is void with the rest.
                 member.subscriber.take_back(member.id, |_| true);
             }
+            self.refuse_steps_as_lost();
             self.state.seek(cursor);
             self.reading = None;
             self.gathering = None;

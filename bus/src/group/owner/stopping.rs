@@ -1,7 +1,7 @@
 //! How an owner ends: because nobody needs it, because the bus closes, or because the group is not its any more.
 
-use super::{Existence, Owner, Stop, writing};
-use crate::error::{GroupError, UnknownGroup};
+use super::{Existence, Owner, Stop};
+use crate::error::{GroupError, StepError, UnknownGroup};
 use crate::group::command::Command;
 use crate::group::record::record_key;
 use crate::group::subscriber::Ended;
@@ -26,6 +26,10 @@ impl Owner {
     pub(super) async fn stop(mut self, stop: Stop) {
         let now_ms = self.core.now_ms();
         self.take_messages(now_ms);
+        if self.is_writing_steps() {
+            // They happen or not whatever becomes of this owner, and whoever waits for them has to hear which.
+            self.finish_write().await;
+        }
         let reason = match stop {
             Stop::Closing => Ended::BusClosed,
             Stop::Abandoning(reason) => reason,
@@ -41,8 +45,10 @@ impl Owner {
         }
         self.inbox.close();
         if let Stop::Closing = stop {
+            self.finish_steps().await;
             self.finish_writing().await;
         }
+        self.refuse_steps(&StepError::Gone);
         if let Some(registry) = self.registry.upgrade() {
             registry.remove(&self.name, *self.state.counts(), &mut self.commands);
         }
@@ -65,10 +71,7 @@ impl Owner {
         if self.existence == Existence::Absent {
             return Err(self.unknown());
         }
-        if self.writing.is_some() {
-            let written = writing::done(&mut self.writing).await;
-            self.take_written(written);
-        }
+        self.finish_write().await;
         if let Existence::Stored { version } = self.existence {
             let mut batch = Batch::new();
             batch.change(Change::Delete {
@@ -104,11 +107,8 @@ impl Owner {
                 }
                 self.flush();
             }
-            if self.writing.is_some() {
-                let written = writing::done(&mut self.writing).await;
-                if self.take_written(written).is_some() {
-                    return;
-                }
+            if self.finish_write().await.is_some() {
+                return;
             }
         }
     }

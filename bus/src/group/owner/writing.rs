@@ -1,6 +1,7 @@
-//! Writing the group down: its record, alone or together with dead letters, one write at a time. The record's version
+//! Writing the group down: its record, alone or together with dead letters or steps, one write at a time. The record's version
 //! is checked with every write, so that of two owners only one can win.
 
+use super::stepping::Step;
 use super::{Existence, Owner, Stop};
 use crate::error::GroupError;
 use crate::group::record::record_key;
@@ -18,6 +19,8 @@ pub(super) struct Writing {
     changes: u64,
     /// The events whose dead letters are in it.
     burying: Vec<u64>,
+    /// The steps that are in it.
+    steps: Vec<Step>,
 }
 
 /// A write that is done.
@@ -25,6 +28,7 @@ pub(super) struct Written {
     committed: Result<Receipt, CommitError>,
     changes: u64,
     burying: Vec<u64>,
+    steps: Vec<Step>,
 }
 
 /// When the next write is due.
@@ -50,22 +54,32 @@ pub(super) async fn done(writing: &mut Option<Writing>) -> Written {
         committed,
         changes: under_way.changes,
         burying: std::mem::take(&mut under_way.burying),
+        steps: std::mem::take(&mut under_way.steps),
     };
     *writing = None;
     written
 }
 
 impl Writing {
-    pub(super) fn new(
-        answer: Answer<Receipt, CommitError>,
-        changes: u64,
-        burying: Vec<u64>,
-    ) -> Self {
+    pub(super) fn new(answer: Answer<Receipt, CommitError>, changes: u64) -> Self {
         Self {
             answer,
             changes,
-            burying,
+            burying: Vec::new(),
+            steps: Vec::new(),
         }
+    }
+
+    /// With the dead letters of these events.
+    pub(super) fn burying(mut self, seqs: Vec<u64>) -> Self {
+        self.burying = seqs;
+        self
+    }
+
+    /// With these steps.
+    pub(super) fn stepping(mut self, steps: Vec<Step>) -> Self {
+        self.steps = steps;
+        self
     }
 }
 
@@ -92,11 +106,17 @@ impl Owner {
         if self.flushing.clean_at != self.state.changes() {
             self.flushing.dirty_since_ms.get_or_insert(now_ms);
         }
-        if self.writing.is_some() || now_ms < self.flushing.rest_until_ms {
+        if self.writing.is_some() {
             return;
         }
-        if !self.burial.is_empty() {
+        let is_resting = now_ms < self.flushing.rest_until_ms;
+        if !self.burial.is_empty() && !is_resting {
             return self.bury(now_ms);
+        }
+        // Somebody waits for a step and hears at once that the store takes nothing.
+        self.write_steps(now_ms);
+        if self.writing.is_some() || is_resting {
+            return;
         }
         if self.gathering.is_none() && self.state.has_dying() {
             self.gather();
@@ -128,7 +148,7 @@ impl Owner {
     /// Whether all that is known is written.
     pub(super) fn is_written(&self) -> bool {
         let letters = self.state.has_dying() || self.gathering.is_some() || !self.burial.is_empty();
-        self.writing.is_none() && self.is_clean() && !letters
+        self.writing.is_none() && self.steps.is_empty() && self.is_clean() && !letters
     }
 
     /// Whether the record says all that is known, or there is none to say it.
@@ -139,10 +159,7 @@ impl Owner {
 
     /// Writes now and waits for it: what was asked for is to hold after a crash too.
     pub(super) async fn write_through(&mut self) -> Result<(), GroupError> {
-        if self.writing.is_some() {
-            let written = done(&mut self.writing).await;
-            self.take_written(written);
-        }
+        self.finish_write().await;
         let Existence::Stored { version } = self.existence else {
             return Ok(());
         };
@@ -158,6 +175,18 @@ impl Owner {
         Ok(())
     }
 
+    /// Waits for the write that is under way, where there is one.
+    pub(super) async fn finish_write(&mut self) -> Option<Stop> {
+        self.writing.as_ref()?;
+        let written = done(&mut self.writing).await;
+        self.take_written(written)
+    }
+
+    pub(super) fn is_writing_steps(&self) -> bool {
+        let writing = self.writing.as_ref();
+        writing.is_some_and(|writing| !writing.steps.is_empty())
+    }
+
     /// Takes note of a write; a group that someone else has written is theirs now.
     pub(super) fn take_written(&mut self, written: Written) -> Option<Stop> {
         let now_ms = self.core.now_ms();
@@ -171,32 +200,40 @@ impl Owner {
                 let changed = self.state.changes() != written.changes;
                 self.flushing.is_clean_at(written.changes);
                 self.state.buried(&written.burying, now_ms);
+                self.steps_written(written.steps, &receipt, now_ms);
                 if changed {
                     self.flushing.dirty_since_ms = Some(now_ms);
                 } else {
-                    // Settling what was just buried is what the record already says.
+                    // Settling what was in it is what the record already says.
                     self.flushing.clean_at = self.state.changes();
                 }
                 self.return_credit();
                 None
             }
-            Err(CommitError::VersionMismatch(_)) => Some(Stop::Abandoning(Ended::TakenOver)),
+            Err(CommitError::VersionMismatch(_)) => {
+                self.steps_taken_over(written.steps);
+                Some(Stop::Abandoning(Ended::TakenOver))
+            }
             Err(error) => {
                 if let CommitError::UnknownTopic(unknown) = &error {
                     self.core.topics.forget(&unknown.topic);
                 }
                 self.state.not_buried(&written.burying);
-                self.flushing.failed(now_ms, &self.core.options);
+                if written.steps.is_empty() || matches!(error, CommitError::StoreFailed(_)) {
+                    self.flushing.failed(now_ms, &self.core.options);
+                }
+                self.steps_not_written(written.steps, &error, now_ms);
+                self.return_credit();
                 None
             }
         }
     }
 
     /// The change that writes the record over the version that is there.
-    pub(super) fn record_change(&self, version: u64, burying: &[u64]) -> Change {
+    pub(super) fn record_change(&self, version: u64, settling: &[u64]) -> Change {
         Change::Put {
             key: record_key(&self.name.topic, &self.name.group),
-            value: self.state.to_record(burying).to_bytes(),
+            value: self.state.to_record(settling).to_bytes(),
             expect: Expect::Version(version),
         }
     }
@@ -207,7 +244,7 @@ impl Owner {
             batch.change(self.record_change(version, &[]));
             let changes = self.state.changes();
             let answer = self.core.store.commit(batch);
-            self.writing = Some(Writing::new(answer, changes, Vec::new()));
+            self.writing = Some(Writing::new(answer, changes));
         }
     }
 }

@@ -82,14 +82,19 @@ impl GroupState {
         let Some(slot) = self.unsettled.get_mut(seq) else {
             return Settled::Unknown;
         };
-        let Stage::Leased(lease) = &mut slot.stage else {
-            return Settled::Unknown;
+        let (lease, is_timed) = match &mut slot.stage {
+            Stage::Leased(lease) => (lease, true),
+            // Should the step fail, the lease is as long as this says.
+            Stage::Stepping(lease) => (lease, false),
+            _ => return Settled::Unknown,
         };
         if lease.member != member || number.is_some_and(|number| number != lease.number) {
             return Settled::LeaseLost;
         }
         lease.deadline_ms = now_ms.saturating_add(extend_ms.max(MIN_EXTENSION_MS));
-        self.timers.add(lease.deadline_ms, seq);
+        if is_timed {
+            self.timers.add(lease.deadline_ms, seq);
+        }
         self.sweep_timers();
         Settled::Done
     }
@@ -97,9 +102,10 @@ impl GroupState {
     /// Gives back leases whose events the member never saw: they do not count as deliveries.
     pub(crate) fn give_back(&mut self, member: MemberId, untaken: &[(u64, u64)]) {
         for &(seq, number) in untaken {
-            if self
-                .lease_of(seq)
-                .is_some_and(|lease| lease.member == member && lease.number == number)
+            let stage = self.unsettled.get(seq).map(|slot| slot.stage);
+            // One that somebody acknowledges by its id is not given back under them.
+            if let Some(Stage::Leased(lease)) = stage
+                && (lease.member, lease.number) == (member, number)
             {
                 self.end_lease(seq);
                 self.set_stage(seq, Stage::Missing);
@@ -109,7 +115,8 @@ impl GroupState {
         }
     }
 
-    /// Ends all leases of a member that is gone: others get its events at once.
+    /// Ends all leases of a member that is gone: others get its events at once. Those that it acknowledges in a step
+    /// stay until it is known what came of that.
     pub(crate) fn leave(&mut self, member: MemberId, reason: &str, now_ms: u64) {
         let held: Vec<u64> = self
             .unsettled
@@ -122,7 +129,12 @@ impl GroupState {
         for seq in held {
             self.fail(seq, reason, Retry::AtOnce, now_ms);
         }
-        self.holders.remove(&member);
+        if let Some(holder) = self.holders.get_mut(&member) {
+            holder.is_gone = true;
+            if holder.leased == 0 {
+                self.holders.remove(&member);
+            }
+        }
     }
 
     /// Ends the leases that ran out and wakes the events whose wait is over.
@@ -165,13 +177,16 @@ impl GroupState {
         if let Some(holder) = self.holders.get_mut(&lease.member) {
             holder.leased -= 1;
             holder.freed += 1;
+            if holder.is_gone && holder.leased == 0 {
+                self.holders.remove(&lease.member);
+            }
         }
         Some(lease)
     }
 
     pub(super) fn lease_of(&self, seq: u64) -> Option<Lease> {
         match self.unsettled.get(seq)?.stage {
-            Stage::Leased(lease) => Some(lease),
+            Stage::Leased(lease) | Stage::Stepping(lease) => Some(lease),
             _ => None,
         }
     }
@@ -190,7 +205,7 @@ impl GroupState {
         self.sweep_timers();
     }
 
-    fn sweep_timers(&mut self) {
+    pub(super) fn sweep_timers(&mut self) {
         let unsettled = &self.unsettled;
         self.timers.sweep(self.timed, |due_ms, seq| {
             unsettled

@@ -2,12 +2,15 @@
 //! contract checked at every step, with random publishing, delivery, answers, time, lost members, crashes and
 //! restarts.
 
+mod steps;
+
 use super::tests::{event, rules};
 use super::*;
 use crate::group::record::GroupRecord;
 use crate::group::settings::Ordering;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
+use steps::Writing;
 
 const MAX_ATTEMPTS: u32 = 3;
 const ACK_TIMEOUT_MS: u64 = 30_000;
@@ -46,8 +49,29 @@ enum Step {
     Bury {
         succeeds: bool,
     },
+    /// Acknowledges deliveries of one member in one step with publishing.
+    Take {
+        delivery: prop::sample::Index,
+        more: Vec<prop::sample::Index>,
+        by_number: bool,
+    },
+    /// The same for one event by its id, by whoever.
+    TakeAny {
+        event: prop::sample::Index,
+        member: MemberId,
+    },
+    /// Begins to write the first steps.
+    Write {
+        count: usize,
+    },
+    Written {
+        succeeds: bool,
+    },
     Flush,
-    Restart,
+    Restart {
+        /// Whether the write that was under way reached the disk.
+        written: bool,
+    },
 }
 
 /// One published event.
@@ -74,6 +98,8 @@ struct Model {
     failures: BTreeMap<u64, u32>,
     /// Member, lease number and deadline.
     leases: BTreeMap<u64, (MemberId, u64, u64)>,
+    /// Events whose steps are not written yet.
+    stepping: BTreeSet<u64>,
 }
 
 struct World {
@@ -87,6 +113,11 @@ struct World {
     given: Vec<Given>,
     /// Dead letters being written.
     burying: Vec<u64>,
+    /// Steps that were taken in.
+    steps: VecDeque<Vec<u64>>,
+    writing: Option<Writing>,
+    /// Events for which a step has published something: what the log holds.
+    outputs: BTreeSet<u64>,
     next_member: MemberId,
     members: [MemberId; 2],
 }
@@ -104,6 +135,9 @@ impl World {
             flushed: (bytes, Model::default()),
             given: Vec::new(),
             burying: Vec::new(),
+            steps: VecDeque::new(),
+            writing: None,
+            outputs: BTreeSet::new(),
             next_member: 3,
             members: [1, 2],
         };
@@ -146,8 +180,16 @@ impl World {
             Step::Advance { by_ms } => self.advance(by_ms),
             Step::Disconnect { member, untaken } => self.disconnect(member as usize, untaken),
             Step::Bury { succeeds } => self.bury(succeeds),
+            Step::Take {
+                delivery,
+                more,
+                by_number,
+            } => self.take(delivery, &more, by_number)?,
+            Step::TakeAny { event, member } => self.take_any(event, member)?,
+            Step::Write { count } => self.write(count),
+            Step::Written { succeeds } => self.written(succeeds)?,
             Step::Flush => self.flush(),
-            Step::Restart => self.restart()?,
+            Step::Restart { written } => self.restart(written)?,
         }
         self.check()
     }
@@ -181,6 +223,7 @@ impl World {
             prop_assert!(!model.settled.contains(&seq), "{seq} is settled");
             prop_assert!(!model.dead.contains(&seq), "{seq} is dead");
             prop_assert!(!model.leases.contains_key(&seq), "{seq} is leased twice");
+            prop_assert!(!model.stepping.contains(&seq), "{seq} is in a step");
             let failures = model.failures.get(&seq).copied().unwrap_or(0);
             prop_assert_eq!(leased.attempt, failures + 1);
             prop_assert!(leased.attempt <= MAX_ATTEMPTS);
@@ -221,6 +264,7 @@ impl World {
         let model = &mut self.model;
         let expected = match model.leases.get(&seq) {
             Some(&(holder, ..)) if holder != member => Settled::LeaseLost,
+            _ if model.stepping.contains(&seq) => Settled::Already,
             _ if model.settled.contains(&seq) || model.dead.contains(&seq) => Settled::Already,
             // Failed for the last time: its dead letter settles it.
             None if model.failures.get(&seq) == Some(&MAX_ATTEMPTS) => Settled::Already,
@@ -259,7 +303,8 @@ impl World {
             .state
             .nack(member, seq, Some(number), "no", retry, self.now_ms);
         let held = self.model.leases.get(&seq);
-        let is_mine = held.is_some_and(|&(holder, given, _)| (holder, given) == (member, number));
+        let is_mine = held.is_some_and(|&(holder, given, _)| (holder, given) == (member, number))
+            && !self.model.stepping.contains(&seq);
         prop_assert_eq!(settled == Settled::Done, is_mine);
         if is_mine {
             self.model.fail(seq);
@@ -298,7 +343,9 @@ impl World {
         self.now_ms += by_ms;
         self.state.tick(self.now_ms);
         let leases = self.model.leases.iter();
-        let lapsed = leases.filter(|(_, (.., deadline_ms))| *deadline_ms <= self.now_ms);
+        let lapsed = leases.filter(|(seq, (.., deadline_ms))| {
+            *deadline_ms <= self.now_ms && !self.model.stepping.contains(seq)
+        });
         for seq in lapsed.map(|(&seq, _)| seq).collect::<Vec<_>>() {
             self.model.fail(seq);
         }
@@ -310,7 +357,7 @@ impl World {
             .model
             .leases
             .iter()
-            .filter(|(_, (holder, ..))| *holder == member)
+            .filter(|(seq, (holder, ..))| *holder == member && !self.model.stepping.contains(seq))
             .map(|(&seq, &(_, number, _))| (seq, number))
             .collect();
         let (unseen, seen) = held.split_at(untaken.min(held.len()));
@@ -341,6 +388,9 @@ impl World {
                 .collect();
             return;
         }
+        if self.writing.is_some() {
+            return;
+        }
         let seqs = std::mem::take(&mut self.burying);
         if succeeds {
             let record = self.state.to_record(&seqs).to_bytes().to_vec();
@@ -353,12 +403,22 @@ impl World {
     }
 
     fn flush(&mut self) {
+        if self.writing.is_some() {
+            return;
+        }
         let record = self.state.to_record(&[]).to_bytes().to_vec();
         self.flushed = (record, self.model.clone());
     }
 
     /// A crash: what was not flushed is forgotten, and the deliveries under way count.
-    fn restart(&mut self) -> Result<(), TestCaseError> {
+    fn restart(&mut self, written: bool) -> Result<(), TestCaseError> {
+        if let Some(writing) = self.writing.take().filter(|_| written) {
+            for seq in writing.steps.concat() {
+                prop_assert!(self.outputs.insert(seq), "{seq} has two outputs");
+            }
+            self.flushed = (writing.record, writing.model);
+        }
+        self.steps.clear();
         let record = GroupRecord::from_bytes(&self.flushed.0).map_err(TestCaseError::fail)?;
         let again = GroupRecord::from_bytes(&record.to_bytes()).map_err(TestCaseError::fail)?;
         prop_assert_eq!(&record, &again);
@@ -366,6 +426,11 @@ impl World {
         let dead = std::mem::take(&mut self.model.dead);
         self.state = GroupState::from_record(record, rules, self.now_ms);
         self.model = self.flushed.1.clone();
+        self.model.stepping.clear();
+        prop_assert!(
+            self.outputs.is_subset(&self.model.settled),
+            "an event that has an output comes again"
+        );
         prop_assert_eq!(
             &self.model.dead,
             &dead,
@@ -405,6 +470,10 @@ impl World {
 
     /// Everybody works from now on: in the end all is settled or dead.
     fn finish(&mut self) -> Result<(), TestCaseError> {
+        while self.writing.is_some() || !self.steps.is_empty() {
+            self.step(Step::Write { count: 9 })?;
+            self.step(Step::Written { succeeds: true })?;
+        }
         for _ in 0..self.log.len() * 4 + 40 {
             self.step(Step::Advance {
                 by_ms: ACK_TIMEOUT_MS,
@@ -440,6 +509,12 @@ impl Model {
         self.leases.remove(&seq);
         *self.failures.entry(seq).or_default() += 1;
     }
+
+    fn step(&mut self, seq: u64) {
+        self.stepping.remove(&seq);
+        self.leases.remove(&seq);
+        self.settled.insert(seq);
+    }
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -454,8 +529,13 @@ fn step() -> impl Strategy<Value = Step> {
         4 => prop_oneof![0u64..100, 10_000u64..40_000].prop_map(|by_ms| Step::Advance { by_ms }),
         1 => (0u64..2, 0usize..4).prop_map(|(member, untaken)| Step::Disconnect { member, untaken }),
         2 => any::<bool>().prop_map(|succeeds| Step::Bury { succeeds }),
+        4 => (index(), prop::collection::vec(index(), 0..3), any::<bool>())
+            .prop_map(|(delivery, more, by_number)| Step::Take { delivery, more, by_number }),
+        1 => (index(), 0u64..2).prop_map(|(event, member)| Step::TakeAny { event, member }),
+        4 => (1usize..4).prop_map(|count| Step::Write { count }),
+        3 => prop::bool::weighted(0.7).prop_map(|succeeds| Step::Written { succeeds }),
         1 => Just(Step::Flush),
-        1 => Just(Step::Restart),
+        1 => any::<bool>().prop_map(|written| Step::Restart { written }),
     ]
 }
 

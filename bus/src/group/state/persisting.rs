@@ -17,8 +17,10 @@ const RESTARTED: &str = "the group was restarted while this delivery was under w
 const MAX_TOLD_EVENTS: usize = 1_000;
 
 impl GroupState {
-    /// The group as it is to be stored, with the events in `burying` settled.
-    pub(crate) fn to_record(&self, burying: &[u64]) -> GroupRecord {
+    /// The group as it is to be stored, with the events in `settling` settled.
+    pub(crate) fn to_record(&self, settling: &[u64]) -> GroupRecord {
+        let mut settling = settling.to_vec();
+        settling.sort_unstable();
         let mut settled = Ranges::default();
         let mut failed = Vec::new();
         let mut leases = BTreeMap::<(Arc<str>, u64, u32), Ranges>::new();
@@ -27,7 +29,7 @@ impl GroupState {
         for (seq, slot) in self
             .unsettled
             .iter()
-            .filter(|(seq, _)| !burying.contains(seq))
+            .filter(|(seq, _)| settling.binary_search(seq).is_err())
         {
             match cursor {
                 None => cursor = Some(seq - 1),
@@ -36,13 +38,15 @@ impl GroupState {
             }
             next = seq + 1;
             let due_ms = match slot.stage {
-                Stage::Waiting { due_ms } | Stage::Behind { due_ms } => due_ms,
+                Stage::Waiting { due_ms }
+                | Stage::Behind { due_ms }
+                | Stage::SteppingLate { due_ms } => due_ms,
                 _ => 0,
             };
             if let Some(history) = &slot.history {
                 failed.push(failed_event(seq, due_ms, history));
             }
-            if let Stage::Leased(lease) = slot.stage {
+            if let Stage::Leased(lease) | Stage::Stepping(lease) = slot.stage {
                 let member = self
                     .holders
                     .get(&lease.member)

@@ -47,9 +47,13 @@ impl GroupState {
             return self.settled_or_unknown(seq);
         };
         match slot.stage {
-            Stage::Leased(lease) if lease.member != member => return Settled::LeaseLost,
-            // Its dead letter is on its way; that settles it too.
-            Stage::Dying => return Settled::Already,
+            Stage::Leased(lease) | Stage::Stepping(lease) if lease.member != member => {
+                return Settled::LeaseLost;
+            }
+            // Its dead letter or its step is on its way; that settles it too.
+            Stage::Dying | Stage::Stepping(_) | Stage::SteppingLate { .. } => {
+                return Settled::Already;
+            }
             _ => {}
         }
         self.settle(seq, now_ms);
@@ -86,12 +90,12 @@ impl GroupState {
 
     /// Ends the lease of an event in failure, and decides when it comes back or that it dies.
     pub(super) fn fail(&mut self, seq: u64, reason: &str, retry: Retry, now_ms: u64) {
+        let holder = self
+            .lease_of(seq)
+            .and_then(|lease| self.holders.get(&lease.member));
+        let member = holder.map(|holder| holder.name.clone());
         let Some(lease) = self.end_lease(seq) else {
             return;
-        };
-        let member = match self.holders.get(&lease.member) {
-            Some(holder) => holder.name.clone(),
-            None => "".into(),
         };
         let Some(slot) = self.unsettled.get_mut(seq) else {
             return;
@@ -100,7 +104,7 @@ impl GroupState {
         slot.history.get_or_insert_default().note(
             attempt,
             Attempt {
-                member,
+                member: member.unwrap_or_default(),
                 start: lease.started_ms,
                 end: now_ms,
                 reason: reason.to_owned(),
@@ -170,7 +174,11 @@ impl GroupState {
                 // A fresh one is skipped when it comes up.
                 self.returning.remove(&seq);
             }
-            Stage::Leased(_) | Stage::Behind { .. } | Stage::Dying => {}
+            Stage::Leased(_)
+            | Stage::Behind { .. }
+            | Stage::Dying
+            | Stage::Stepping(_)
+            | Stage::SteppingLate { .. } => {}
         }
         if let Some(id) = &slot.own_id {
             self.own_ids.remove(id);
@@ -224,7 +232,7 @@ impl GroupState {
         }
     }
 
-    fn settled_or_unknown(&self, seq: u64) -> Settled {
+    pub(super) fn settled_or_unknown(&self, seq: u64) -> Settled {
         if seq <= self.head || self.settled_ahead.contains(seq) {
             Settled::Already
         } else {

@@ -32,6 +32,10 @@ pub(super) enum Stage {
     Behind { due_ms: u64 },
     /// Its last attempt failed.
     Dying,
+    /// Its holder acknowledges it in one step with publishing, and the step is not written yet.
+    Stepping(Lease),
+    /// The same without a lease: it ran out, and nobody else has the event. Should the step fail, it is due then.
+    SteppingLate { due_ms: u64 },
 }
 
 /// Who has an event, and until when.
@@ -58,7 +62,12 @@ impl Slot {
         match self.stage {
             Stage::Leased(lease) => lease.deadline_ms == moment_ms,
             Stage::Waiting { due_ms } => due_ms == moment_ms,
-            Stage::Ready | Stage::Missing | Stage::Behind { .. } | Stage::Dying => false,
+            Stage::Ready
+            | Stage::Missing
+            | Stage::Behind { .. }
+            | Stage::Dying
+            | Stage::Stepping(_)
+            | Stage::SteppingLate { .. } => false,
         }
     }
 }

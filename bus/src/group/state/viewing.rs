@@ -40,10 +40,12 @@ impl GroupState {
         for (_, slot) in self.unsettled.iter() {
             match slot.stage {
                 Stage::Ready | Stage::Missing => stages.ready += 1,
-                Stage::Leased(lease) => {
+                Stage::Leased(lease) | Stage::Stepping(lease) => {
                     stages.leased += 1;
                     stages.oldest_lease_ms = earlier(stages.oldest_lease_ms, lease.started_ms);
                 }
+                // Whoever is late with it is at work all the same.
+                Stage::SteppingLate { .. } => stages.leased += 1,
                 Stage::Waiting { due_ms } => {
                     stages.waiting += 1;
                     stages.next_due_ms = earlier(stages.next_due_ms, due_ms);
