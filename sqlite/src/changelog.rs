@@ -229,11 +229,7 @@ impl Projection for Changelog {
                 }
             }
         }
-        let position = Position {
-            seq: last.seq(),
-            id: last.id().into_owned(),
-            ts: last.ts(),
-        };
+        let position = Position::of(last);
         self.owner.save(&transaction, &position)?;
         transaction.commit()?;
         self.position = position;

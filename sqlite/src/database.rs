@@ -29,6 +29,11 @@ pub fn open_existing(path: impl AsRef<Path>) -> Result<Connection, OpenError> {
     }
 }
 
+/// A number as SQLite keeps it, which has 63 bits for it.
+pub(crate) fn signed(number: u64) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
 fn open_with(path: &Path, more: OpenFlags) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let opened = Connection::open_with_flags(path, flags).and_then(|connection| {

@@ -1,23 +1,30 @@
 //! prombus beside SQLite: a topic as a table, handlers whose writes and position commit together, dedupe marks, and an
 //! outbox that services in any language write to.
 
+mod backoff;
 pub mod changelog;
 mod database;
+pub mod dedupe;
 pub mod error;
 mod event;
 mod names;
+pub mod outbox;
 mod positions;
 mod projection;
 mod runner;
 mod source;
+mod transactional;
 
 pub use changelog::{Changelog, ChangelogOptions};
 pub use database::{BUSY_TIMEOUT_MS, open, open_existing};
+pub use dedupe::SqliteDedupe;
 pub use event::Event;
 pub use names::MAX_NAME_BYTES;
+pub use outbox::{Drainer, DrainerOptions, Outbox};
 pub use positions::Position;
 pub use projection::{Applied, BATCH, Projection};
 pub use runner::Runner;
 /// SQLite itself, of the version that this crate uses.
 pub use rusqlite;
 pub use source::{BusSource, Source, SourcePage};
+pub use transactional::{Transactional, TransactionalOptions};

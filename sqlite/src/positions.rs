@@ -1,5 +1,7 @@
 //! How far each projector is: the table `prombus_positions`, written in the same transaction as the rows.
 
+use crate::database::signed;
+use crate::event::Event;
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// The table, one row for each projector and topic.
@@ -41,6 +43,17 @@ pub(crate) struct Owner {
     pub(crate) definition: String,
 }
 
+impl Position {
+    /// Behind this event.
+    pub(crate) fn of(event: &Event) -> Self {
+        Self {
+            seq: event.seq(),
+            id: event.id().into_owned(),
+            ts: event.ts(),
+        }
+    }
+}
+
 /// Makes the table where there is none.
 pub(crate) fn init(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(TABLE)
@@ -70,9 +83,9 @@ impl Owner {
         save.execute(params![
             self.projector,
             self.topic,
-            to.seq as i64,
+            signed(to.seq),
             to.id,
-            to.ts as i64,
+            signed(to.ts),
             self.definition
         ])?;
         Ok(())

@@ -6,13 +6,14 @@ use crate::event::Event;
 use crate::positions::Position;
 use crate::projection::{Applied, Projection};
 use crate::source::{Source, SourcePage};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A projection with the source of its events.
 #[derive(Debug)]
 pub struct Runner<P, S> {
-    /// Away only while a transaction is under way.
-    projection: Option<P>,
+    /// Held by the thread that writes while a transaction is under way.
+    projection: Arc<Mutex<P>>,
     source: S,
     /// A page that was read while the one before it was written, and the position it was read from.
     ahead: Option<(u64, SourcePage)>,
@@ -31,7 +32,7 @@ impl<P: Projection, S: Source> Runner<P, S> {
     /// Nothing is read yet.
     pub fn new(projection: P, source: S) -> Self {
         Self {
-            projection: Some(projection),
+            projection: Arc::new(Mutex::new(projection)),
             source,
             ahead: None,
             total: Applied::default(),
@@ -43,18 +44,23 @@ impl<P: Projection, S: Source> Runner<P, S> {
         self.total
     }
 
-    /// The last event that is in the database; `None` where the projection was lost with its thread.
-    pub fn position(&self) -> Option<&Position> {
-        self.projection.as_ref().map(Projection::position)
+    /// The last event that is in the database.
+    pub fn position(&self) -> Position {
+        lock(&self.projection).position().clone()
     }
 
-    /// The projection again, when nothing is under way.
+    /// The projection again; `None` while a transaction is still under way.
     pub fn into_projection(self) -> Option<P> {
-        self.projection
+        let projection = Arc::into_inner(self.projection)?;
+        Some(
+            projection
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     /// Takes everything up to the tail as it is then. Letting go of the future in the middle is fine: a transaction
-    /// that is under way ends, and nothing is half done.
+    /// that is under way ends by itself, and calling this or [`Self::follow`] again goes on behind it.
     pub async fn catch_up(&mut self) -> Result<Applied, ProjectError> {
         let before = self.total;
         while let Step::Took = self.step().await? {}
@@ -82,36 +88,32 @@ impl<P: Projection, S: Source> Runner<P, S> {
     }
 
     async fn step(&mut self) -> Result<Step, ProjectError> {
-        let projection = self.projection.as_ref().ok_or(ProjectError::ThreadLost)?;
-        let (position, limit) = (projection.position(), projection.batch());
+        let (position, limit) = {
+            let projection = lock(&self.projection);
+            (projection.position().clone(), projection.batch())
+        };
         // The last event is read once more, to see that the topic is still the same.
         let from_seq = position.seq.max(1);
         let page = match self.ahead.take() {
             Some((read_from, page)) if read_from == from_seq => page,
             _ => match self.source.read(from_seq, limit).await {
                 Err(SourceError::UnknownTopic { topic }) if position.seq > 0 => {
-                    return Err(replaced(&topic, position, "it was deleted"));
+                    return Err(replaced(&topic, &position, "it was deleted"));
                 }
                 page => page?,
             },
         };
-        check_same_topic(self.source.topic(), position, &page)?;
+        check_same_topic(self.source.topic(), &position, &page)?;
         let tail_seq = page.tail_seq;
         let mut events = page.events;
         events.retain(|event| event.seq() > position.seq);
         let Some(last_seq) = events.last().map(Event::seq) else {
             return Ok(Step::AtTail(tail_seq.max(position.seq)));
         };
-        let projection = self.projection.take().ok_or(ProjectError::ThreadLost)?;
-        let applying = tokio::task::spawn_blocking(move || {
-            let mut projection = projection;
-            let applied = projection.apply(&events);
-            (projection, applied)
-        });
-        let (done, ahead) = tokio::join!(applying, self.source.read(last_seq, limit));
-        let (projection, applied) = done.map_err(|_| ProjectError::ThreadLost)?;
-        self.projection = Some(projection);
-        let applied = applied?;
+        let projection = self.projection.clone();
+        let applying = tokio::task::spawn_blocking(move || lock(&projection).apply(&events));
+        let (applied, ahead) = tokio::join!(applying, self.source.read(last_seq, limit));
+        let applied = applied.map_err(|_| ProjectError::ThreadLost)??;
         // A page that could not be read is read again when its turn comes.
         self.ahead = ahead.ok().map(|page| (last_seq, page));
         self.total.add(&applied);
@@ -121,6 +123,10 @@ impl<P: Projection, S: Source> Runner<P, S> {
         }
         Ok(Step::Took)
     }
+}
+
+fn lock<P>(projection: &Mutex<P>) -> MutexGuard<'_, P> {
+    projection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether the page can be of the topic that was projected up to the position. Where retention or compaction took the

@@ -295,10 +295,12 @@ fn fold(log: &[(Option<u8>, Said)], is_guarded: bool) -> BTreeMap<String, (Optio
 }
 
 proptest! {
+    // Each case opens and closes files many times.
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn a_table_is_a_fold_over_its_topic(
         log in prop::collection::vec((prop::option::weighted(0.95, 0_u8..6), said()), 0..120),
-        cuts in prop::collection::vec(1_usize..20, 1..20),
+        cuts in prop::collection::vec(1_usize..40, 1..10),
         is_guarded: bool,
     ) {
         let folder = tempfile::tempdir().expect("a folder");

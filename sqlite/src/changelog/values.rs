@@ -1,6 +1,7 @@
 //! What JSON becomes in a column.
 
 use super::column::{ColumnType, Compare};
+use crate::database::signed;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 
 /// A field's JSON text as a value of a column.
@@ -35,7 +36,7 @@ pub(super) fn text(text: &str) -> ToSqlOutput<'_> {
 
 /// A number of the log as a value; none of them is beyond 63 bits.
 pub(super) fn integer(number: u64) -> ToSqlOutput<'static> {
-    ToSqlOutput::Borrowed(ValueRef::Integer(number.try_into().unwrap_or(i64::MAX)))
+    ToSqlOutput::Borrowed(ValueRef::Integer(signed(number)))
 }
 
 const NULL: ToSqlOutput<'static> = ToSqlOutput::Borrowed(ValueRef::Null);

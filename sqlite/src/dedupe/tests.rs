@@ -1,0 +1,64 @@
+//! Marks that are seen until they run out, alone and inside a transaction.
+
+use super::*;
+use prombus::DEFAULT_DEDUPE_TTL_MS;
+use prombus_store::ManualClock;
+
+fn count(connection: &Connection) -> i64 {
+    let all = "SELECT count(*) FROM prombus_dedupe";
+    connection
+        .query_row(all, [], |row| row.get(0))
+        .expect("a count")
+}
+
+#[tokio::test]
+async fn marks_are_seen_until_they_run_out() {
+    let clock = Arc::new(ManualClock::at(1_000));
+    let connection = Connection::open_in_memory().expect("a database");
+    let marks = SqliteDedupe::new(connection, clock.clone()).expect("a table");
+    assert_eq!(marks.seen("mail", "a").await, Ok(false));
+    marks
+        .mark("mail", "a", DEFAULT_DEDUPE_TTL_MS)
+        .await
+        .expect("a mark");
+    assert_eq!(marks.seen("mail", "a").await, Ok(true));
+    assert_eq!(marks.seen("mail", "b").await, Ok(false));
+    assert_eq!(marks.seen("post", "a").await, Ok(false), "scopes are apart");
+    clock.advance(DEFAULT_DEDUPE_TTL_MS - 1);
+    assert_eq!(marks.seen("mail", "a").await, Ok(true));
+    clock.advance(1);
+    assert_eq!(marks.seen("mail", "a").await, Ok(false));
+    marks.mark("mail", "a", 10).await.expect("it is renewed");
+    assert_eq!(marks.seen("mail", "a").await, Ok(true));
+}
+
+#[test]
+fn marks_that_ran_out_go_with_new_ones() {
+    let connection = Connection::open_in_memory().expect("a database");
+    init(&connection).expect("a table");
+    for number in 0..100 {
+        mark(&connection, "s", &format!("old-{number}"), 10, 0).expect("a mark");
+    }
+    assert_eq!(count(&connection), 100);
+    for number in 0..30 {
+        mark(&connection, "s", &format!("new-{number}"), 10, 10).expect("a mark");
+    }
+    assert_eq!(count(&connection), 30, "only what has not run out is kept");
+    assert_eq!(purge(&connection, 20, 7).expect("a purge"), 7);
+    assert_eq!(count(&connection), 23);
+}
+
+#[test]
+fn a_mark_inside_a_transaction_goes_with_it() {
+    let mut connection = Connection::open_in_memory().expect("a database");
+    init(&connection).expect("a table");
+    let transaction = connection.transaction().expect("a transaction");
+    mark(&transaction, "s", "a", 10, 0).expect("a mark");
+    assert!(seen(&transaction, "s", "a", 0).expect("an answer"));
+    drop(transaction);
+    assert!(!seen(&connection, "s", "a", 0).expect("an answer"));
+    let transaction = connection.transaction().expect("a transaction");
+    mark(&transaction, "s", "a", 10, 0).expect("a mark");
+    transaction.commit().expect("it commits");
+    assert!(seen(&connection, "s", "a", 0).expect("an answer"));
+}

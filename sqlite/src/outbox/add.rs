@@ -1,0 +1,107 @@
+//! Adding an event to the outbox, inside the caller's own transaction.
+
+use super::Outbox;
+use crate::database::signed;
+use prombus::error::{BadId, BadJson, BadTopic, BadValue};
+use prombus::{Id, PublishOptions, check_topic, compact_json};
+use rusqlite::{Connection, ErrorCode, params};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+const ADD: &str = "INSERT INTO prombus_outbox
+    (id, topic, payload, key, ts, headers, tags, caused_by, sid)
+    VALUES (coalesce(?1, lower(hex(randomblob(16)))), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+    RETURNING id";
+
+/// Why an event was not added.
+#[derive(Debug, Error)]
+#[allow(
+    missing_docs,
+    reason = "each variant is the fact it carries, which says it all"
+)]
+pub enum AddError {
+    #[error(transparent)]
+    BadTopic(#[from] BadTopic),
+    #[error(transparent)]
+    BadJson(#[from] BadJson),
+    #[error(transparent)]
+    BadValue(#[from] BadValue),
+    #[error(transparent)]
+    BadId(#[from] BadId),
+    #[error("the outbox holds an event {id:?} for this topic already")]
+    IdTaken { id: String },
+    #[error(transparent)]
+    Outbox(#[from] crate::error::OutboxError),
+}
+
+impl Outbox {
+    /// Adds an event whose payload is JSON text; its id. It is published if and only if the transaction commits, in
+    /// the order of the rows where it has a key.
+    ///
+    /// What can be seen to be wrong is refused here, where the caller can still do something about it. How large
+    /// things may be is for the bus to say.
+    pub fn add(
+        transaction: &Connection,
+        topic: &str,
+        payload: &str,
+        options: &PublishOptions<'_>,
+    ) -> Result<String, AddError> {
+        check_topic(topic)?;
+        let payload = compact_json(payload)?;
+        if let Some(id) = options.id.filter(|id| Id::own(id).is_none()) {
+            let id = id.to_owned();
+            return Err(BadId { id }.into());
+        }
+        let headers: BTreeMap<&str, &str> = options
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let mut add = transaction.prepare_cached(ADD).map_err(failed)?;
+        let added = add.query_row(
+            params![
+                options.id,
+                topic,
+                &*payload,
+                options.key,
+                options.ts.map(signed),
+                (!headers.is_empty()).then(|| json(&headers)).transpose()?,
+                (!options.tags.is_empty())
+                    .then(|| json(options.tags))
+                    .transpose()?,
+                (!options.caused_by.is_empty())
+                    .then(|| json(options.caused_by))
+                    .transpose()?,
+                options.sid,
+            ],
+            |row| row.get(0),
+        );
+        added.map_err(|error| match (error.sqlite_error_code(), options.id) {
+            (Some(ErrorCode::ConstraintViolation), Some(id)) => {
+                AddError::IdTaken { id: id.to_owned() }
+            }
+            _ => failed(error),
+        })
+    }
+
+    /// Adds an event whose payload is a value.
+    pub fn add_value<T: Serialize + ?Sized>(
+        transaction: &Connection,
+        topic: &str,
+        value: &T,
+        options: &PublishOptions<'_>,
+    ) -> Result<String, AddError> {
+        Self::add(transaction, topic, &json(value)?, options)
+    }
+}
+
+fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, BadValue> {
+    serde_json::to_string(value).map_err(|error| BadValue {
+        why: error.to_string(),
+    })
+}
+
+fn failed(error: rusqlite::Error) -> AddError {
+    AddError::Outbox(error.into())
+}

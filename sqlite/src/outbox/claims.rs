@@ -1,0 +1,182 @@
+//! The rows that a worker holds: claiming them with a lease, and saying what became of them. Everything here is one
+//! transaction each, and takes the time as an argument.
+
+use super::publish::{PublishFailure, SentAt};
+use super::row::{COLUMNS, OutboxRow};
+use crate::backoff::wait_ms;
+use crate::database::signed;
+use crate::error::OutboxError;
+use prombus::Backoff;
+use rusqlite::{Connection, TransactionBehavior, params};
+
+/// Rows whose worker did not come back are anybody's again.
+const REQUEUE: &str = "UPDATE prombus_outbox
+    SET state = 'pending', worker = NULL, lease_until_ms = NULL, due_ms = ?1,
+        error = 'the lease of ' || worker || ' ran out'
+    WHERE state = 'claimed' AND lease_until_ms <= ?1";
+
+/// Takes what is due, in the order of the rows, up to a number of rows and of bytes. A row with a key waits for the
+/// earlier rows of its topic and key: one that is held, or that waits for its next attempt, holds back those behind it.
+const CLAIM: &str = "WITH due AS (
+        SELECT seq, octet_length(payload) AS bytes FROM prombus_outbox AS mine
+        WHERE state = 'pending' AND due_ms <= ?1
+            AND (key IS NULL OR NOT EXISTS (
+                SELECT 1 FROM prombus_outbox AS earlier
+                WHERE earlier.topic = mine.topic AND earlier.key = mine.key AND earlier.seq < mine.seq
+                    AND earlier.key IS NOT NULL AND earlier.state IN ('pending', 'claimed')
+                    AND NOT (earlier.state = 'pending' AND earlier.due_ms <= ?1)))
+        ORDER BY seq LIMIT ?4),
+    summed AS (SELECT seq, sum(bytes) OVER (ORDER BY seq) - bytes AS bytes_before FROM due)
+    UPDATE prombus_outbox
+    SET state = 'claimed', worker = ?2, lease_until_ms = ?3, attempts = attempts + 1
+    WHERE seq IN (SELECT seq FROM summed WHERE bytes_before < ?5)
+    RETURNING ";
+
+/// The event is in the topic, whoever holds the row now.
+const SENT: &str = "UPDATE prombus_outbox
+    SET state = 'sent', sent_ms = ?2, sent_seq = ?3, worker = NULL, lease_until_ms = NULL, error = NULL
+    WHERE seq = ?1 AND state IN ('pending', 'claimed')";
+
+/// Only where the row is still this worker's.
+const RETRY: &str = "UPDATE prombus_outbox
+    SET state = 'pending', due_ms = ?3, worker = NULL, lease_until_ms = NULL, error = ?4
+    WHERE seq = ?1 AND state = 'claimed' AND worker = ?2";
+
+const FAIL: &str = "UPDATE prombus_outbox
+    SET state = 'failed', worker = NULL, lease_until_ms = NULL, error = ?3
+    WHERE seq = ?1 AND state = 'claimed' AND worker = ?2";
+
+const PRUNE: &str = "DELETE FROM prombus_outbox WHERE seq IN
+    (SELECT seq FROM prombus_outbox WHERE state = 'sent' AND sent_ms <= ?1 ORDER BY sent_ms LIMIT ?2)";
+
+/// One worker's hold on an outbox.
+#[derive(Debug)]
+pub struct Claims {
+    connection: Connection,
+    worker: String,
+    lease_ms: u64,
+    backoff: Backoff,
+}
+
+/// What became of claimed rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settled {
+    /// Published.
+    pub sent: u64,
+    /// Of them, those that the topic held already.
+    pub duplicates: u64,
+    /// To be tried again later.
+    pub retried: u64,
+    /// Given up.
+    pub failed: u64,
+}
+
+impl Claims {
+    /// A worker, who has to have a name of its own. The outbox has to be there.
+    pub fn new(
+        connection: Connection,
+        worker: impl Into<String>,
+        lease_ms: u64,
+        backoff: Backoff,
+    ) -> Result<Self, OutboxError> {
+        // A wrong table is found out now and not with the first row.
+        connection.prepare(&format!("SELECT {COLUMNS}, due_ms FROM prombus_outbox"))?;
+        Ok(Self {
+            connection,
+            worker: worker.into(),
+            lease_ms,
+            backoff,
+        })
+    }
+
+    /// The connection, for reading what is there.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Takes up to `max_rows` rows that are due, and about `max_bytes` of payloads, in the order of the rows. Rows
+    /// that cannot be events are given up at once, and counted.
+    pub fn claim(
+        &mut self,
+        now_ms: u64,
+        max_rows: usize,
+        max_bytes: usize,
+    ) -> Result<(Vec<OutboxRow>, Settled), OutboxError> {
+        let (now, until) = (signed(now_ms), signed(now_ms.saturating_add(self.lease_ms)));
+        let behavior = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(behavior)?;
+        transaction.prepare_cached(REQUEUE)?.execute([now])?;
+        let mut rows = Vec::new();
+        let mut settled = Settled::default();
+        {
+            let mut claim = transaction.prepare_cached(&format!("{CLAIM}{COLUMNS}"))?;
+            let limits = (max_rows as i64, max_bytes.max(1) as i64);
+            let mut claimed = claim.query(params![now, self.worker, until, limits.0, limits.1])?;
+            let mut bad = Vec::new();
+            while let Some(row) = claimed.next()? {
+                match OutboxRow::read(row) {
+                    Ok(row) => rows.push(row),
+                    Err(why) => bad.push((row.get::<_, i64>("seq")?, why)),
+                }
+            }
+            let mut fail = transaction.prepare_cached(FAIL)?;
+            for (seq, why) in bad {
+                fail.execute(params![seq, self.worker, format!("bad_frame: {why}")])?;
+                settled.failed += 1;
+            }
+        }
+        transaction.commit()?;
+        // What is returned comes in no particular order.
+        rows.sort_by_key(|row| row.seq);
+        Ok((rows, settled))
+    }
+
+    /// Writes down what became of rows; those without a result are tried again.
+    pub fn settle(
+        &mut self,
+        now_ms: u64,
+        rows: &[OutboxRow],
+        results: &[Result<SentAt, PublishFailure>],
+    ) -> Result<Settled, OutboxError> {
+        let behavior = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(behavior)?;
+        let mut settled = Settled::default();
+        {
+            let mut sent = transaction.prepare_cached(SENT)?;
+            let mut retry = transaction.prepare_cached(RETRY)?;
+            let mut fail = transaction.prepare_cached(FAIL)?;
+            let missing = Err(PublishFailure::new("no_answer", "no answer came"));
+            for (at, row) in rows.iter().enumerate() {
+                match results.get(at).unwrap_or(&missing) {
+                    Ok(place) => {
+                        sent.execute(params![row.seq, signed(now_ms), signed(place.seq)])?;
+                        settled.sent += 1;
+                        settled.duplicates += u64::from(place.duplicate);
+                    }
+                    Err(failure) => {
+                        let why = format!("{}: {}", failure.code, failure.why);
+                        if failure.is_permanent() {
+                            fail.execute(params![row.seq, self.worker, why])?;
+                            settled.failed += 1;
+                        } else {
+                            let asked_ms = failure.retry_after_ms.unwrap_or(0);
+                            let wait_ms = wait_ms(&self.backoff, row.attempts).max(asked_ms);
+                            let due = signed(now_ms.saturating_add(wait_ms));
+                            retry.execute(params![row.seq, self.worker, due, why])?;
+                            settled.retried += 1;
+                        }
+                    }
+                }
+            }
+        }
+        transaction.commit()?;
+        Ok(settled)
+    }
+
+    /// Removes up to `limit` rows that were sent at or before a time, the oldest first; how many.
+    pub fn prune(&mut self, sent_until_ms: u64, limit: usize) -> Result<u64, OutboxError> {
+        let mut prune = self.connection.prepare_cached(PRUNE)?;
+        let gone = prune.execute(params![signed(sent_until_ms), limit as i64])?;
+        Ok(gone as u64)
+    }
+}

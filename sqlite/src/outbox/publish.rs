@@ -1,0 +1,116 @@
+//! Where a drainer publishes to.
+
+use super::OutboxRow;
+use prombus::{Bus, PublishOptions};
+use std::future::Future;
+
+/// The codes of what can never be published as it is; everything else may succeed later.
+const PERMANENT: [&str; 6] = [
+    "bad_topic",
+    "bad_json",
+    "bad_frame",
+    "too_large",
+    "id_conflict",
+    "schema_invalid",
+];
+
+/// Something that publishes events under the ids they bring.
+pub trait Publish: Send + Sync {
+    /// Publishes rows in their order, each with its own id, key and the rest; one result for each row. An event whose
+    /// id the topic holds already counts as published.
+    fn publish(
+        &self,
+        rows: &[OutboxRow],
+    ) -> impl Future<Output = Vec<Result<SentAt, PublishFailure>>> + Send;
+}
+
+/// Where a row's event lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentAt {
+    /// Its position in the topic.
+    pub seq: u64,
+    /// Whether the topic held it already, because an earlier attempt got that far.
+    pub duplicate: bool,
+}
+
+/// Why a row was not published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishFailure {
+    /// The bus's word for it.
+    pub code: String,
+    /// What is wrong, for people.
+    pub why: String,
+    /// When to come again, where the bus said so.
+    pub retry_after_ms: Option<u64>,
+}
+
+impl PublishFailure {
+    /// A failure without more.
+    pub fn new(code: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            why: why.into(),
+            retry_after_ms: None,
+        }
+    }
+
+    /// Whether the row can never be published as it is.
+    pub fn is_permanent(&self) -> bool {
+        PERMANENT.contains(&self.code.as_str())
+    }
+}
+
+/// Adds rows to a batch of the bus or of the client, which have the same options under different names.
+macro_rules! add_rows {
+    ($batch:ident, $rows:ident, $options:ident) => {
+        for row in $rows {
+            let options = $options {
+                id: Some(&row.id),
+                ts: row.ts,
+                key: row.key.as_deref(),
+                headers: &row.headers,
+                tags: &row.tags,
+                caused_by: &row.caused_by,
+                sid: row.sid.as_deref(),
+            };
+            $batch.add(&row.topic, &row.payload, &options);
+        }
+    };
+}
+
+impl Publish for Bus {
+    async fn publish(&self, rows: &[OutboxRow]) -> Vec<Result<SentAt, PublishFailure>> {
+        let mut batch = self.batch();
+        add_rows!(batch, rows, PublishOptions);
+        let results = self.publish_batch(batch).await.into_iter();
+        let results = results.map(|result| match result {
+            Ok(published) => Ok(SentAt {
+                seq: published.seq,
+                duplicate: published.duplicate,
+            }),
+            Err(error) => Err(PublishFailure::new(error.code(), error.to_string())),
+        });
+        results.collect()
+    }
+}
+
+#[cfg(feature = "client")]
+impl Publish for prombus_client::Client {
+    async fn publish(&self, rows: &[OutboxRow]) -> Vec<Result<SentAt, PublishFailure>> {
+        use prombus_client::PublishOptions;
+        let mut batch = self.batch();
+        add_rows!(batch, rows, PublishOptions);
+        let results = self.publish_batch(batch).await.into_iter();
+        let results = results.map(|result| match result {
+            Ok(published) => Ok(SentAt {
+                seq: published.seq,
+                duplicate: published.duplicate,
+            }),
+            Err(error) => Err(PublishFailure {
+                retry_after_ms: error.retry_after_ms(),
+                ..PublishFailure::new(error.code(), error.to_string())
+            }),
+        });
+        results.collect()
+    }
+}
