@@ -6,7 +6,7 @@ mod facts;
 mod operations;
 mod state;
 
-pub use effects::DedupeError;
+pub use effects::{DedupeError, ProjectorError};
 pub(crate) use facts::quoted;
 pub use facts::{
     AlreadyExists, AlreadySettled, BadCause, BadGroup, BadHeader, BadId, BadJson, BadKey,

@@ -16,6 +16,7 @@ mod json;
 mod names;
 mod options;
 mod pattern;
+mod projector;
 mod publish;
 mod state;
 mod subscription;
@@ -40,6 +41,10 @@ pub use names::{
 };
 pub use options::{Backoff, BusOptions, Limits};
 pub use pattern::Pattern;
+pub use projector::{
+    Emitter, ProcessProjector, ProcessState, ProcessStatus, Processes, Projector, ProjectorHandle,
+    ProjectorStatus, Rebuild,
+};
 pub use prombus_store::{
     Answer, Clock, Durability, Find, Id, Page, Past, ReadError, ReadLimit, Store, StoreStatus,
     StoredEvent, SystemClock, TimePage, TimeRange, TopicInfo,

@@ -10,6 +10,7 @@ mod whole;
 
 pub use answer::{BatchAnswer, PublishAnswer};
 pub use batch::PublishBatch;
+pub(crate) use check::draft;
 pub(crate) use whole::WholeBatch;
 
 use prombus_store::Id;

@@ -1,5 +1,6 @@
 //! The errors of what is built on topics and groups: dedupe marks and projectors.
 
+use super::facts::{BadOption, BadTopic};
 use prombus_store::{CommitError, LimitReached, ReadError};
 use std::sync::Arc;
 use thiserror::Error;
@@ -16,6 +17,23 @@ pub enum DedupeError {
         /// What it said.
         cause: Arc<str>,
     },
+}
+
+/// Why a projector was not started.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ProjectorError {
+    /// A topic's name is not one.
+    #[error(transparent)]
+    BadTopic(#[from] BadTopic),
+    /// What the projector says of itself makes no sense.
+    #[error(transparent)]
+    BadOption(#[from] BadOption),
+    /// A projector is a task, and needs a runtime to be put on.
+    #[error("a projector has to be started inside a tokio runtime")]
+    NoRuntime,
+    /// The bus is closed.
+    #[error("the bus is closed")]
+    Closed,
 }
 
 impl DedupeError {

@@ -13,7 +13,7 @@ const MAX_TS: u64 = (1 << 53) - 1;
 const TOMBSTONES: [&str; 2] = ["null", r#"{"_deleted":true}"#];
 
 /// Checks everything but the payload, and drafts the event.
-pub(super) fn draft<'a>(
+pub(crate) fn draft<'a>(
     limits: &Limits,
     payload: &'a str,
     options: &PublishOptions<'a>,

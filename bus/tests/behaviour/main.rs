@@ -16,6 +16,8 @@ mod groups;
 mod handlers;
 mod leases;
 mod ordering;
+mod projector_crash;
+mod projectors;
 mod publish;
 mod restart;
 mod stress;

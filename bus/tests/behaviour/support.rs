@@ -7,11 +7,11 @@ use prombus::{
 };
 use prombus_store::memory::MemoryStore;
 use prombus_store::{
-    Answer, Batch, Find, Keyed, Page, Past, ReadLimit, Receipt, StoreStatus, TailWatch, TimePage,
-    TimeRange, TopicsWatch,
+    Answer, Batch, Change, Find, Keyed, Page, Past, ReadLimit, Receipt, StoreStatus, TailWatch,
+    TimePage, TimeRange, TopicsWatch,
 };
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -31,6 +31,21 @@ pub(crate) struct TestStore {
     holds_answers: watch::Sender<bool>,
     /// How many commits were asked for.
     pub(crate) commits: AtomicU64,
+    /// What goes wrong with a commit to come, and how many commits of keyed records come before it.
+    fault: Mutex<Option<(u64, CommitFault)>>,
+}
+
+/// What goes wrong with a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommitFault {
+    /// It is refused, and nothing is stored.
+    Refused,
+    /// It is stored, and answered as if it were not.
+    Denied,
+    /// The power goes before anything is stored: there is no answer.
+    CrashBefore,
+    /// The power goes when it is stored: there is no answer.
+    CrashAfter,
 }
 
 impl VirtualClock {
@@ -54,6 +69,7 @@ pub(crate) fn store() -> (Arc<TestStore>, BusOptions) {
         refuses_reads: AtomicBool::new(false),
         holds_answers: watch::Sender::new(false),
         commits: AtomicU64::new(0),
+        fault: Mutex::new(None),
     };
     let options = BusOptions {
         clock,
@@ -154,6 +170,42 @@ impl TestStore {
         self.holds_answers.send_replace(hold);
     }
 
+    /// Lets something go wrong with the commit of a keyed record behind the next `after` of them.
+    pub(crate) fn fail_commit(&self, after: u64, fault: CommitFault) {
+        *self.fault() = Some((after, fault));
+    }
+
+    /// Nothing goes wrong any more.
+    pub(crate) fn forget_fault(&self) {
+        *self.fault() = None;
+    }
+
+    /// Whether what was to go wrong has not yet.
+    pub(crate) fn has_fault(&self) -> bool {
+        self.fault().is_some()
+    }
+
+    fn fault(&self) -> MutexGuard<'_, Option<(u64, CommitFault)>> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What goes wrong with this commit.
+    fn fault_of(&self, batch: &Batch) -> Option<CommitFault> {
+        let mut changes = batch.changes().iter();
+        if !changes.any(|change| matches!(change, Change::Put { .. })) {
+            return None;
+        }
+        let mut fault = self.fault();
+        match &mut *fault {
+            Some((0, _)) => fault.take().map(|(_, what)| what),
+            Some((after, _)) => {
+                *after -= 1;
+                None
+            }
+            None => None,
+        }
+    }
+
     fn read_refused<T>(&self) -> Option<Answer<T, ReadError>> {
         let cause: Arc<str> = "the test says so".into();
         let refuses = self.refuses_reads.load(Ordering::SeqCst);
@@ -165,11 +217,23 @@ impl TestStore {
 impl Store for TestStore {
     fn commit(&self, batch: Batch) -> Answer<Receipt, CommitError> {
         self.commits.fetch_add(1, Ordering::SeqCst);
-        let answer = if self.refuses_writes.load(Ordering::SeqCst) {
+        let refused = || -> Answer<Receipt, CommitError> {
             let cause = "the test says so".into();
             Box::pin(async { Err(StoreFailed { cause }.into()) })
-        } else {
-            self.inner.commit(batch)
+        };
+        let answer = match self.fault_of(&batch) {
+            _ if self.refuses_writes.load(Ordering::SeqCst) => refused(),
+            None => self.inner.commit(batch),
+            Some(CommitFault::Refused) => refused(),
+            Some(CommitFault::Denied) => {
+                drop(self.inner.commit(batch));
+                refused()
+            }
+            Some(CommitFault::CrashBefore) => Box::pin(std::future::pending()),
+            Some(CommitFault::CrashAfter) => {
+                drop(self.inner.commit(batch));
+                Box::pin(std::future::pending())
+            }
         };
         let mut holds = self.holds_answers.subscribe();
         Box::pin(async move {

@@ -1,0 +1,99 @@
+//! What a projector says while it folds: events to emit, and events it could make nothing of.
+
+use crate::error::{BadValue, PublishError, TooLarge};
+use crate::options::Limits;
+use crate::publish::{PublishOptions, draft};
+use prombus_store::{Batch, StoredEvent};
+use serde::Serialize;
+use std::fmt;
+use std::sync::Arc;
+
+/// A tick leaves the rest for later when it has emitted so many events.
+const FULL_EVENTS: usize = 1_024;
+/// Or so many bytes of payloads.
+const FULL_BYTES: usize = 1 << 20;
+
+/// Takes what a projector emits, until it is committed together with the position.
+pub struct Emitter {
+    topic: Arc<str>,
+    limits: Limits,
+    pub(super) batch: Batch,
+    /// The id of the event that is folded.
+    cause: Option<String>,
+    bytes: usize,
+    pub(super) emitted: u64,
+    pub(super) refused: u64,
+    pub(super) last_refusal: Option<Arc<str>>,
+}
+
+impl Emitter {
+    pub(super) fn new(topic: &Arc<str>, limits: Limits) -> Self {
+        Self {
+            topic: topic.clone(),
+            limits,
+            batch: Batch::atomic(),
+            cause: None,
+            bytes: 0,
+            emitted: 0,
+            refused: 0,
+            last_refusal: None,
+        }
+    }
+
+    /// Emits a value as JSON to the output topic. Unless the options name other causes, `caused_by` names the event
+    /// that is folded; a projector whose record is lost finds its position by that. The bus makes the id, whatever the
+    /// options say. Nothing is emitted where this is an error.
+    pub fn emit<T: Serialize + ?Sized>(
+        &mut self,
+        value: &T,
+        options: &PublishOptions<'_>,
+    ) -> Result<(), PublishError> {
+        let payload = serde_json::to_string(value).map_err(|error| BadValue {
+            why: error.to_string(),
+        })?;
+        let (bytes, limit) = (payload.len(), self.limits.max_payload_bytes);
+        if bytes > limit {
+            return Err(TooLarge { bytes, limit }.into());
+        }
+        let caused_by = match options.caused_by.is_empty() {
+            true => self.cause.as_slice(),
+            false => options.caused_by,
+        };
+        let options = PublishOptions {
+            id: None,
+            caused_by,
+            ..*options
+        };
+        let draft = draft(&self.limits, &payload, &options)?;
+        self.batch.publish(&self.topic, &draft);
+        self.emitted += 1;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Counts the event that is folded as one that nothing could be made of, and keeps the reason for the status.
+    pub fn refuse(&mut self, why: impl fmt::Display) {
+        self.refused += 1;
+        let cause = self.cause.as_deref().unwrap_or("a tick");
+        self.last_refusal = Some(format!("{cause}: {why}").into());
+    }
+
+    /// Whether so much was emitted that the rest should wait for the next batch.
+    pub fn is_full(&self) -> bool {
+        self.emitted >= FULL_EVENTS as u64 || self.bytes >= FULL_BYTES
+    }
+
+    /// From now on what is emitted comes from this event.
+    pub(super) fn begin(&mut self, event: &StoredEvent) {
+        self.cause = Some(event.id().into_owned());
+    }
+}
+
+impl fmt::Debug for Emitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Emitter")
+            .field("emitted", &self.emitted)
+            .field("refused", &self.refused)
+            .finish_non_exhaustive()
+    }
+}

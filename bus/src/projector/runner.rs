@@ -1,0 +1,298 @@
+//! The task of one projector: finds its place, folds page after page, and commits each page's results with the
+//! position. Whatever goes wrong it tries again, or stands by where another runner has gone on.
+
+mod committing;
+mod placing;
+
+use super::emitter::Emitter;
+use super::handle::Told;
+use super::record::{ProjectorRecord, record_key};
+use super::{Projector, ProjectorStatus};
+use crate::core::Core;
+use crate::options::Backoff;
+use prombus_store::{Page, ReadError, ReadLimit, StoredEvent, TailWatch};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How much is folded before it is committed: so many events, and about so many bytes.
+const PAGE: ReadLimit = ReadLimit {
+    events: 512,
+    bytes: 1 << 20,
+};
+/// A runner that has lost its place to another looks this often whether the other one has gone quiet.
+const STAND_BY_MS: u64 = 10_000;
+/// How long a failed read or commit waits for its next try.
+const RETRY: Backoff = Backoff {
+    first_ms: 100,
+    longest_ms: 30_000,
+};
+
+/// A projector with all that its task needs.
+pub(super) struct Runner<P: Projector> {
+    core: Arc<Core>,
+    projector: P,
+    input: Arc<str>,
+    output: Arc<str>,
+    /// Of the position's record.
+    key: Arc<str>,
+    told: Arc<Told>,
+}
+
+/// A state and the place up to which it is folded.
+struct Place<S> {
+    state: S,
+    record: ProjectorRecord,
+    /// The stored record's version; `None` where nothing is stored.
+    version: Option<u64>,
+    /// When the time alone is looked at next; `None` where it never is.
+    next_tick: Option<Instant>,
+    /// Whether anything was committed from this place.
+    moved: bool,
+}
+
+/// Why a place is left.
+enum Left {
+    /// It does not hold any more: the input or the output is another one, or it is not known what was committed.
+    Lost,
+    /// Another runner has gone on from it.
+    TakenOver,
+    /// The store could not be read.
+    Failed(Arc<str>),
+    /// The bus is closed.
+    Closed,
+}
+
+/// What became of reading on.
+enum Read {
+    /// Everything that is there is folded.
+    CaughtUp,
+    /// There may be more.
+    More,
+}
+
+impl<P: Projector> Runner<P> {
+    pub(super) fn new(core: Arc<Core>, projector: P) -> Self {
+        Self {
+            input: projector.input().into(),
+            output: projector.output().into(),
+            key: record_key(projector.name()),
+            told: Arc::default(),
+            core,
+            projector,
+        }
+    }
+
+    /// What it tells its owner.
+    pub(super) fn told(&self) -> Arc<Told> {
+        self.told.clone()
+    }
+
+    /// The topic that it reads.
+    pub(super) fn input(&self) -> Arc<str> {
+        self.input.clone()
+    }
+
+    /// Works until the bus is closed. It may be dropped at any moment: everything is in the last commit.
+    pub(super) async fn run(self) {
+        let mut closing = self.core.closing();
+        tokio::select! {
+            biased;
+            () = closing.closed() => {}
+            () = self.work() => {}
+        }
+    }
+
+    async fn work(&self) {
+        let mut failures = 0;
+        loop {
+            let left = match self.find_place().await {
+                Ok(mut place) => {
+                    self.tell(&place.record);
+                    let left = self.go_on(&mut place).await;
+                    if place.moved {
+                        failures = 0;
+                    }
+                    left
+                }
+                Err(left) => left,
+            };
+            match left {
+                Left::Closed => return,
+                Left::TakenOver => self.stand_by().await,
+                Left::Lost => {
+                    failures += 1;
+                    // The first time at once; over and over it would be a hot loop.
+                    if failures > 1 {
+                        self.rest(failures).await;
+                    }
+                }
+                Left::Failed(cause) => {
+                    failures += 1;
+                    self.told.change(|status| status.last_error = Some(cause));
+                    self.rest(failures).await;
+                }
+            }
+        }
+    }
+
+    /// Folds and ticks from a place on, until it does not hold any more.
+    async fn go_on(&self, place: &mut Place<P::State>) -> Left {
+        // Watched before it is read, so that no move is missed.
+        let mut tail = self.core.store.watch(&self.input);
+        loop {
+            let left = match self.read_on(place).await {
+                Ok(Read::More) => continue,
+                Ok(Read::CaughtUp) => self.tick_if_due(place).await.err(),
+                Err(left) => Some(left),
+            };
+            if let Some(left) = left {
+                return left;
+            }
+            if !wait(&mut tail, place.next_tick).await {
+                return Left::Closed;
+            }
+        }
+    }
+
+    /// Folds the next page and commits what follows from it.
+    async fn read_on(&self, place: &mut Place<P::State>) -> Result<Read, Left> {
+        let record = &place.record;
+        // With the event of the position itself, to see that it is still the same topic.
+        let from_seq = match record.last_id {
+            Some(_) => record.position.max(1),
+            None => record.position + 1,
+        };
+        let page = match self.core.store.read(&self.input, from_seq, PAGE).await {
+            Ok(page) => page,
+            // Nothing was published yet, or the topic is gone and may come again.
+            Err(ReadError::UnknownTopic(_)) => return Ok(Read::CaughtUp),
+            Err(ReadError::Failed { cause }) => return Err(Left::Failed(cause)),
+        };
+        if is_another_topic(record, &page) {
+            return Err(Left::Lost);
+        }
+        let position = record.position;
+        let new = page.events.iter().filter(|event| event.seq() > position);
+        let mut record = record.clone();
+        if position > 0 {
+            record.skipped += page.first_seq.saturating_sub(position + 1);
+        }
+        let last = page.events.last().filter(|event| event.seq() > position);
+        record.position = last.map_or(page.next_seq.max(1) - 1, StoredEvent::seq);
+        record.position = record.position.max(position);
+        let read = match page.next_seq > page.tail_seq {
+            true => Read::CaughtUp,
+            false => Read::More,
+        };
+        let Some(last) = last else {
+            // A stretch of which nothing is kept, or an event at the position that fills a page. What is noted here is
+            // written with what comes behind it.
+            if record.position > position || matches!(read, Read::More) {
+                record.last_id = None;
+                place.record = record;
+            }
+            return Ok(read);
+        };
+        record.last_id = Some(last.id().into_owned());
+        let now_ms = self.core.now_ms();
+        let mut emit = self.emitter();
+        for event in new {
+            emit.begin(event);
+            self.projector
+                .fold(&mut place.state, event, now_ms, &mut emit);
+        }
+        self.commit(place, record, emit).await?;
+        Ok(read)
+    }
+
+    /// Looks at the time alone where that is due, and commits what follows from it.
+    async fn tick_if_due(&self, place: &mut Place<P::State>) -> Result<(), Left> {
+        let Some(interval_ms) = self.projector.tick_interval_ms() else {
+            return Ok(());
+        };
+        if place.next_tick.is_some_and(|due| due > Instant::now()) {
+            return Ok(());
+        }
+        let interval = Duration::from_millis(interval_ms.max(1));
+        place.next_tick = Some(Instant::now() + interval);
+        loop {
+            let mut emit = self.emitter();
+            let now_ms = self.core.now_ms();
+            self.projector.tick(&mut place.state, now_ms, &mut emit);
+            let is_full = emit.is_full();
+            if emit.emitted > 0 || emit.refused > 0 {
+                let record = place.record.clone();
+                self.commit(place, record, emit).await?;
+            }
+            if !is_full {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until the record has not changed for a while: then whoever wrote it is gone, or has nothing to do.
+    async fn stand_by(&self) {
+        self.told.change(|status| status.stands_by = true);
+        let mut version = None;
+        loop {
+            tokio::time::sleep(Duration::from_millis(STAND_BY_MS)).await;
+            let Ok(found) = self.core.store.get(&self.key).await else {
+                continue;
+            };
+            let found = found.map(|record| record.version);
+            if version == Some(found) {
+                break;
+            }
+            version = Some(found);
+        }
+        self.told.change(|status| status.stands_by = false);
+    }
+
+    async fn rest(&self, failures: u32) {
+        let rest_ms = RETRY.delay_ms(0, failures);
+        tokio::time::sleep(Duration::from_millis(rest_ms)).await;
+    }
+
+    fn emitter(&self) -> Emitter {
+        Emitter::new(&self.output, self.core.options.limits)
+    }
+
+    /// Tells the owner what is committed.
+    fn tell(&self, record: &ProjectorRecord) {
+        self.told.change(|status| {
+            *status = ProjectorStatus {
+                position: record.position,
+                emitted: record.emitted,
+                refused: record.refused,
+                skipped: record.skipped,
+                last_refusal: status.last_refusal.take(),
+                ..ProjectorStatus::default()
+            };
+        });
+    }
+}
+
+/// Whether the page was read from a topic that is not the one that the record speaks of.
+fn is_another_topic(record: &ProjectorRecord, page: &Page) -> bool {
+    if page.tail_seq < record.position {
+        return true;
+    }
+    let at_position = page.events.first();
+    let at_position = at_position.filter(|event| event.seq() == record.position);
+    match (at_position, &record.last_id) {
+        (Some(event), Some(last_id)) => event.id() != *last_id,
+        _ => false,
+    }
+}
+
+/// Waits until the tail moves or a tick is due; `false` where the store is gone.
+async fn wait(tail: &mut TailWatch, next_tick: Option<Instant>) -> bool {
+    let Some(due) = next_tick else {
+        return tail.moved().await;
+    };
+    tokio::select! {
+        moved = tail.moved() => moved,
+        () = tokio::time::sleep_until(due) => true,
+    }
+}
