@@ -229,18 +229,21 @@ impl Shared {
     ) -> Result<Option<StoredEvent>, ReadError> {
         let kept = |run: &&SealedRun| run.info().last_seq >= place.first_seq;
         for run in place.runs.iter().rev().filter(kept) {
-            let mut segment = run.segment.clone();
+            let (mut segment, mut slot) = (run.segment.clone(), run.slot);
             let found = loop {
-                match self.healed(&segment, segment.index.find(name))? {
+                match self.healed(&segment, segment.find(slot, name))? {
                     Some(found) => break found,
                     None => match self.view().sealed.get(&segment.header.number) {
                         Some(healed) => segment = healed.clone(),
                         None => break None,
                     },
                 }
+                match segment.slot_of(place.number) {
+                    Some(healed) => slot = healed,
+                    None => break None,
+                }
             };
-            let slot = segment.slot_of(place.number);
-            if let (Some(entry), Some(slot)) = (found, slot)
+            if let Some(entry) = found
                 && let Some(event) = self.sealed_event(&segment, slot, entry.offset)?
             {
                 return Ok(Some(event));

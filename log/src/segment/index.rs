@@ -83,6 +83,9 @@ pub(crate) struct Index {
     cache: Arc<SectionCache>,
 }
 
+/// The first and the last of some names, if there are any.
+pub(crate) type Ends = Option<(Vec<u8>, Vec<u8>)>;
+
 /// One place to start reading from, or one event in the order of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Point {
@@ -226,6 +229,43 @@ impl Index {
         };
         let block = self.name_block(range)?;
         names::find_in(&block, name).map_err(|_| IndexError::Damaged)
+    }
+
+    /// The first and the last name that a topic has in a space, `None` where it has none.
+    pub(crate) fn ends(&self, space: u8, topic: u32) -> Result<Ends, IndexError> {
+        let fences = self.section(Section::Fences)?;
+        let from = names::NameRef {
+            space,
+            topic,
+            name: b"",
+        };
+        let is_of_topic = |name: &names::NameRef<'_>| (name.space, name.topic) == (space, topic);
+        let mut first = None;
+        // The names may begin at the start of the block behind the one that `from` falls into.
+        for range in names::blocks_from(&fences, &from).take(2) {
+            let block = self.name_block(range)?;
+            let mut entries = names::entries(&block).map_err(|_| IndexError::Damaged)?;
+            first = entries.find_map(|(name, _)| is_of_topic(&name).then(|| name.name.to_vec()));
+            if first.is_some() {
+                break;
+            }
+        }
+        let (space_behind, topic_behind) = match topic.checked_add(1) {
+            Some(next) => (space, next),
+            None => (space + 1, 0),
+        };
+        let to = names::NameRef {
+            space: space_behind,
+            topic: topic_behind,
+            name: b"",
+        };
+        let Some(range) = names::block_for(&fences, &to) else {
+            return Ok(None);
+        };
+        let block = self.name_block(range)?;
+        let entries = names::entries(&block).map_err(|_| IndexError::Damaged)?;
+        let last = entries.filter(|(name, _)| is_of_topic(name)).last();
+        Ok(first.zip(last.map(|(name, _)| name.name.to_vec())))
     }
 
     /// A block of the name table; its entries check themselves.

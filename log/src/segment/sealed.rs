@@ -1,13 +1,14 @@
 //! A sealed segment: immutable data and its index. Whoever holds one can read it even after it was rewritten.
 
 use super::header::SegmentHeader;
-use super::index::{Index, IndexError, Points, RunInfo, Section};
+use super::index::{Ends, Index, IndexError, OWN_ID_SPACE, Points, RunInfo, Section};
 use super::scan::{Found, Scanner};
 use crate::files::File;
+use crate::names::{NameEntry, NameRef};
 use crate::record::{Kind, StoredEvent};
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// How much a reader of one run reads at a time. An event that is kept keeps its block, so this also bounds what one
 /// slow consumer's event costs.
@@ -20,6 +21,8 @@ pub(crate) struct Sealed {
     pub(crate) data_bytes: u64,
     pub(crate) index: Index,
     pub(crate) runs: Vec<RunInfo>,
+    /// The first and the last of the own ids of each run, once someone has asked.
+    own_ids: Box<[OnceLock<Ends>]>,
 }
 
 /// The next event of a run, or a place where there was one.
@@ -49,6 +52,7 @@ impl Sealed {
             file,
             data_bytes,
             index,
+            own_ids: runs.iter().map(|_| OnceLock::new()).collect(),
             runs,
         })
     }
@@ -56,6 +60,36 @@ impl Sealed {
     /// The place of a topic's run.
     pub(crate) fn slot_of(&self, topic: u32) -> Option<usize> {
         self.runs.binary_search_by_key(&topic, |run| run.topic).ok()
+    }
+
+    /// Looks up a name of a run. Publishers mostly make ids that rise, so that most segments need not even be asked
+    /// whether they hold one.
+    pub(crate) fn find(
+        &self,
+        slot: usize,
+        name: &NameRef<'_>,
+    ) -> Result<Option<NameEntry>, IndexError> {
+        if name.space == OWN_ID_SPACE && !self.may_hold_own_id(slot, name)? {
+            return Ok(None);
+        }
+        self.index.find(name)
+    }
+
+    fn may_hold_own_id(&self, slot: usize, name: &NameRef<'_>) -> Result<bool, IndexError> {
+        let Some(known) = self.own_ids.get(slot) else {
+            return Ok(true);
+        };
+        let ends = match known.get() {
+            Some(ends) => ends,
+            None => {
+                let ends = self.index.ends(name.space, name.topic)?;
+                known.get_or_init(|| ends)
+            }
+        };
+        let is_between = |(first, last): &(Vec<u8>, Vec<u8>)| {
+            first.as_slice() <= name.name && name.name <= last.as_slice()
+        };
+        Ok(ends.as_ref().is_some_and(is_between))
     }
 
     /// Reads a run from `offset` on.

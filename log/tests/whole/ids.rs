@@ -116,3 +116,31 @@ fn made_ids_rise_though_the_clock_goes_back_over_a_crash() {
     assert!(after.id.as_str() > before.id.as_str());
     assert!(after.ts >= START_MS, "{after:?}");
 }
+
+#[test]
+fn ids_of_several_topics_are_found_at_the_ends_and_in_the_middle_of_what_is_sealed() {
+    // Large enough that the ids of a topic fill several blocks of the sealed segments' tables.
+    let mut desk = Desk::with_topic(40_000, "t0", TopicOptions::default());
+    for topic in ["t1", "t2"] {
+        let topic = Plan::topic(topic, TopicOptions::default());
+        desk.commit(&topic).expect("a topic");
+    }
+    let event = |number: usize| {
+        let topic = format!("t{}", number % 3);
+        let id = format!("id-{:04}", number * 7 % 1000);
+        PlannedEvent::new(&topic, number.to_string()).with_id(&id)
+    };
+    let mut stored = Vec::new();
+    for round in 0..10 {
+        let events = (round * 100..round * 100 + 100).filter(|number| number % 10 != 0);
+        stored.extend(desk.store(&Plan::events(events.map(event))));
+    }
+    desk.log.maintain().expect("upkeep");
+    desk.reopen();
+    let held = (0..1000).filter(|number| number % 10 != 0);
+    let again = desk.commit(&Plan::events(held.map(event)));
+    let duplicates: Vec<EventOutcome> = stored.into_iter().map(EventOutcome::Duplicate).collect();
+    assert_eq!(again.expect("a commit").events, duplicates);
+    let others = (0..1000).filter(|number| number % 10 == 0);
+    assert_eq!(desk.store(&Plan::events(others.map(event))).len(), 100);
+}
