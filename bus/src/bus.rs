@@ -10,6 +10,7 @@ use crate::error::{OpenError, SubscribeError};
 use crate::group::registry::Registry;
 use crate::options::BusOptions;
 use crate::publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions};
+use crate::state::Compactor;
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, subscribe};
 use crate::topics::Topics;
 use prombus_store::{CommitError, Store};
@@ -24,6 +25,8 @@ use std::sync::Arc;
 pub struct Bus {
     core: Arc<Core>,
     registry: Arc<Registry>,
+    /// Makes snapshots, as long as somebody has the bus.
+    compactor: Arc<Compactor>,
 }
 
 impl Bus {
@@ -34,8 +37,13 @@ impl Bus {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
         let topics = Topics::new(store.clone(), options.auto_create_topics, defaults);
         let core = Arc::new(Core::new(store, options, topics));
+        let compactor = Arc::new(Compactor::start(&core, &runtime));
         let registry = Registry::new(core.clone(), runtime);
-        Ok(Self { core, registry })
+        Ok(Self {
+            core,
+            registry,
+            compactor,
+        })
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
@@ -133,6 +141,7 @@ impl Bus {
     /// closed. Closing twice is fine.
     pub async fn close(&self) -> Result<(), CommitError> {
         self.core.close();
+        self.compactor.stop().await;
         self.registry.close().await;
         match self.core.store.close().await {
             Ok(()) | Err(CommitError::Closed) => Ok(()),

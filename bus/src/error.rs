@@ -19,4 +19,4 @@ pub use operations::{
 pub use prombus_store::{
     CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic,
 };
-pub use state::{FollowError, TopicReplaced};
+pub use state::{FollowError, HistoryGone, StateError, StateMoved, TooManyKeys, TopicReplaced};

@@ -50,7 +50,10 @@ pub use prombus_store::{
     StoredEvent, SystemClock, TimePage, TimeRange, TopicInfo,
 };
 pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published};
-pub use state::Follow;
+pub use state::{
+    Follow, KeyPage, KeyRange, KeyState, LoadState, SNAPSHOT_SEQ_HEADER, SNAPSHOT_TS_HEADER,
+    SOURCE_SEQ_HEADER, TablePage,
+};
 pub use subscription::{
     Context, Delivery, SettleAnswer, StepAnswer, SubscribeOptions, Subscription,
     SubscriptionControl,

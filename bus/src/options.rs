@@ -30,6 +30,9 @@ pub struct BusOptions {
     pub group_window: usize,
     /// How long a failed event waits for its next delivery.
     pub backoff: Backoff,
+    /// The most keys whose states one step of a snapshot holds in memory and stores together. A topic where more have
+    /// changed since the last snapshot takes several steps.
+    pub snapshot_step_keys: usize,
 }
 
 /// How large things may be.
@@ -72,6 +75,7 @@ impl Default for BusOptions {
             ack_flush_ms: 100,
             group_window: 32_768,
             backoff: Backoff::default(),
+            snapshot_step_keys: 131_072,
         }
     }
 }
@@ -112,6 +116,12 @@ impl BusOptions {
             let why = "first_ms has to be at least 1 and longest_ms no less than that";
             return Err(BadOption::new("backoff", why));
         }
+        if self.snapshot_step_keys == 0 {
+            return Err(BadOption::new(
+                "snapshot_step_keys",
+                "it has to be at least 1",
+            ));
+        }
         if self.limits.max_payload_bytes < 4 {
             return Err(BadOption::new(
                 "max_payload_bytes",
@@ -125,9 +135,16 @@ impl BusOptions {
                 "keys have at most 512 bytes",
             ));
         }
-        self.topic_defaults
-            .iter()
-            .try_for_each(|(_, config)| config.check())
+        for (name, config) in &self.topic_defaults {
+            config.check()?;
+            let shared = config.snapshot_topic.is_some() && Pattern::is_pattern(name);
+            if shared || config.snapshot_topic.as_ref() == Some(name) {
+                let why =
+                    "one topic has it for itself, and is not it: name the topic, not a pattern";
+                return Err(BadOption::new("snapshot_topic", why));
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn compiled_defaults(&self) -> Result<Vec<(Pattern, TopicConfig)>, BadPattern> {
@@ -147,6 +164,7 @@ impl fmt::Debug for BusOptions {
             .field("ack_flush_ms", &self.ack_flush_ms)
             .field("group_window", &self.group_window)
             .field("backoff", &self.backoff)
+            .field("snapshot_step_keys", &self.snapshot_step_keys)
             .finish_non_exhaustive()
     }
 }

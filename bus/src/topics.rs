@@ -82,6 +82,22 @@ impl Topics {
         Ok(())
     }
 
+    /// Makes a topic that something of our own writes to, unless it is there: as the options say of its name, else as
+    /// `otherwise` says.
+    pub(crate) fn ensure_as(&self, topic: &Arc<str>, otherwise: impl FnOnce() -> TopicConfig) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if self.store.topic(topic).is_none() {
+            let config = self.configured(topic).cloned().unwrap_or_else(otherwise);
+            let mut batch = Batch::new();
+            batch.change(Change::PutTopic {
+                topic: topic.clone(),
+                options: config.to_options(),
+            });
+            drop(self.store.commit(batch));
+        }
+        known.insert(topic.clone());
+    }
+
     /// Makes or changes a topic. Under the same lock as [`Self::ensure`], so that a first publish at the same moment
     /// does not overwrite it with defaults.
     pub(crate) fn put(
@@ -112,10 +128,12 @@ impl Topics {
 
     /// What a topic without a configuration of its own looks like.
     pub(crate) fn default_config(&self, topic: &str) -> TopicConfig {
-        self.defaults
-            .iter()
-            .find(|(pattern, _)| pattern.matches(topic))
-            .map(|(_, config)| config.clone())
-            .unwrap_or_default()
+        self.configured(topic).cloned().unwrap_or_default()
+    }
+
+    fn configured(&self, topic: &str) -> Option<&TopicConfig> {
+        let mut defaults = self.defaults.iter();
+        let found = defaults.find(|(pattern, _)| pattern.matches(topic));
+        found.map(|(_, config)| config)
     }
 }

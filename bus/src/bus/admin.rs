@@ -5,6 +5,7 @@ use crate::error::{AdminError, AlreadyExists, UnknownTopic};
 use crate::group::Ended;
 use crate::group::record::record_prefix;
 use crate::names::check_topic;
+use crate::state::{MARKER_PREFIX, Marker, check_snapshots, marker_key};
 use crate::topic::TopicConfig;
 use prombus_store::{Batch, Change, Expect, TopicInfo};
 use std::sync::Arc;
@@ -49,7 +50,8 @@ impl Bus {
     /// Forgets all events of a topic. Positions go on where they were.
     pub async fn purge_topic(&self, topic: &str) -> Result<(), AdminError> {
         let info = self.topic(topic)?;
-        let mut batch = Batch::new();
+        let mut batch = Batch::atomic();
+        batch.change(forget_snapshot(marker_key(topic)));
         batch.change(Change::Trim {
             topic: info.name,
             first_seq: info.tail_seq + 1,
@@ -70,6 +72,14 @@ impl Bus {
             let expect = Expect::Any;
             batch.change(Change::Delete { key, expect });
         }
+        batch.change(forget_snapshot(marker_key(topic)));
+        // Where it was the snapshot of another topic, that one begins a new one.
+        for (key, marker) in self.core.store.list(MARKER_PREFIX).await? {
+            let marker = Marker::from_bytes(&marker.value);
+            if marker.is_some_and(|marker| &*marker.snapshot_topic == topic) {
+                batch.change(forget_snapshot(key));
+            }
+        }
         let deleted = self.commit(batch).await;
         // Only now: before, a publish would have found the topic and remembered it again.
         self.core.topics.forget(topic);
@@ -79,6 +89,7 @@ impl Bus {
     fn check_topic_change(&self, topic: &str, config: &TopicConfig) -> Result<(), AdminError> {
         check_topic(topic)?;
         config.check()?;
+        check_snapshots(topic, config, &self.core.store.topics())?;
         Ok(())
     }
 
@@ -105,4 +116,10 @@ impl Bus {
             false => Ok(()),
         }
     }
+}
+
+/// The state of a topic that is emptied or removed is not that of its snapshot any more.
+fn forget_snapshot(key: Arc<str>) -> Change {
+    let expect = Expect::Any;
+    Change::Delete { key, expect }
 }

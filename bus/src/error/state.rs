@@ -1,7 +1,7 @@
 //! What can go wrong when state is read, now or as it was.
 
 use super::facts::{BadOption, BadTopic};
-use prombus_store::{ReadError, UnknownTopic};
+use prombus_store::{ReadError, StoreFailed, UnknownTopic};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -15,6 +15,64 @@ pub struct TopicReplaced {
     pub next_seq: u64,
     /// Where the new one ends.
     pub tail_seq: u64,
+}
+
+/// What a key was at a time is not known any more.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "what {} of topic {topic} was at {at_ts} is not known any more: compaction or retention took it",
+    key.as_ref().map_or("the table".to_owned(), |key| format!("key {key:?}"))
+)]
+pub struct HistoryGone {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The key, where it is about one.
+    pub key: Option<String>,
+    /// The time that was asked for.
+    pub at_ts: u64,
+}
+
+/// There are too many keys for one answer.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("more than {max_keys} keys or {max_bytes} bytes of them: read them in pages")]
+pub struct TooManyKeys {
+    /// How many there may be.
+    pub max_keys: usize,
+    /// About how many bytes.
+    pub max_bytes: usize,
+}
+
+/// What was being loaded was begun anew meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the state of topic {topic} was begun anew while it was loaded: load it again")]
+pub struct StateMoved {
+    /// The topic.
+    pub topic: Arc<str>,
+}
+
+/// Why state cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(
+    missing_docs,
+    reason = "each variant is the fact it carries, which says it all"
+)]
+pub enum StateError {
+    #[error(transparent)]
+    BadTopic(#[from] BadTopic),
+    #[error(transparent)]
+    BadOption(#[from] BadOption),
+    #[error(transparent)]
+    UnknownTopic(#[from] UnknownTopic),
+    #[error(transparent)]
+    TooManyKeys(#[from] TooManyKeys),
+    #[error(transparent)]
+    HistoryGone(#[from] HistoryGone),
+    #[error(transparent)]
+    StateMoved(#[from] StateMoved),
+    #[error("reading failed: {cause}")]
+    ReadFailed { cause: Arc<str> },
+    #[error(transparent)]
+    StoreFailed(#[from] StoreFailed),
 }
 
 /// Why a topic cannot be followed, or not any further.
@@ -34,6 +92,30 @@ pub enum FollowError {
     TopicReplaced(#[from] TopicReplaced),
     #[error("reading failed: {cause}")]
     ReadFailed { cause: Arc<str> },
+}
+
+impl StateError {
+    /// The word that the wire uses for it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::BadTopic(_) => "bad_topic",
+            Self::BadOption(_) => "bad_frame",
+            Self::UnknownTopic(_) => "unknown_topic",
+            Self::TooManyKeys(_) => "too_large",
+            Self::HistoryGone(_) => "history_gone",
+            Self::StateMoved(_) | Self::ReadFailed { .. } => "read_failed",
+            Self::StoreFailed(_) => "publish_failed",
+        }
+    }
+}
+
+impl From<ReadError> for StateError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::UnknownTopic(error) => Self::UnknownTopic(error),
+            ReadError::Failed { cause } => Self::ReadFailed { cause },
+        }
+    }
 }
 
 impl FollowError {

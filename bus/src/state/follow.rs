@@ -5,7 +5,8 @@ use crate::bus::Bus;
 use crate::core::{Closing, Core};
 use crate::error::{BadOption, FollowError, TopicReplaced, UnknownTopic};
 use crate::names::check_topic;
-use prombus_store::{Page, ReadLimit, Store, TailWatch};
+use prombus_store::{Page, ReadLimit, Store, StoredEvent, TailWatch};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,6 +23,14 @@ pub struct Follow {
     next_seq: u64,
     tail: TailWatch,
     closing: Closing,
+    ahead: Ahead,
+}
+
+/// What a follower knows already: for some keys, everything up to a position.
+#[derive(Default)]
+pub(super) struct Ahead {
+    by_key: HashMap<String, u64>,
+    last_seq: u64,
 }
 
 impl Bus {
@@ -51,7 +60,13 @@ impl Follow {
             next_seq: from_seq,
             tail,
             closing: core.closing(),
+            ahead: Ahead::default(),
         })
+    }
+
+    /// Leaves out what is known already.
+    pub(super) fn without(self, ahead: Ahead) -> Self {
+        Self { ahead, ..self }
     }
 
     /// The topic.
@@ -93,7 +108,7 @@ impl Follow {
     /// The next events that are there already; `None` at the tail.
     pub async fn read_on(&mut self) -> Result<Option<Page>, FollowError> {
         loop {
-            let page = self.store.read(&self.topic, self.next_seq, PAGE).await?;
+            let mut page = self.store.read(&self.topic, self.next_seq, PAGE).await?;
             if page.tail_seq + 1 < self.next_seq {
                 return Err(TopicReplaced {
                     topic: self.topic.clone(),
@@ -103,14 +118,38 @@ impl Follow {
                 .into());
             }
             let went_on = page.next_seq > self.next_seq;
+            self.ahead.leave_out(&mut page.events, self.next_seq);
             self.next_seq = self.next_seq.max(page.next_seq);
             match page.events.is_empty() {
                 false => return Ok(Some(page)),
                 true if !went_on => return Ok(None),
-                // A stretch of which nothing is kept.
+                // A stretch of which nothing is kept, or wanted.
                 true => {}
             }
         }
+    }
+}
+
+impl Ahead {
+    pub(super) fn new(by_key: HashMap<String, u64>) -> Self {
+        let last_seq = by_key.values().copied().max().unwrap_or(0);
+        Self { by_key, last_seq }
+    }
+
+    fn leave_out(&mut self, events: &mut Vec<StoredEvent>, next_seq: u64) {
+        if self.by_key.is_empty() {
+            return;
+        }
+        if next_seq > self.last_seq {
+            self.by_key = HashMap::new();
+            return;
+        }
+        let known = &self.by_key;
+        let is_known = |event: &StoredEvent| {
+            let known_seq = event.key().and_then(|key| known.get(&*key).copied());
+            known_seq.is_some_and(|seq| event.seq() <= seq)
+        };
+        events.retain(|event| !is_known(event));
     }
 }
 
