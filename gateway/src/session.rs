@@ -49,8 +49,9 @@ use tokio::net::TcpStream;
 
 /// While more than this waits to be sent, nothing is delivered and nothing is read.
 const SEND_BUFFER_BYTES: usize = 256 << 10;
-/// What is read before deliveries have their turn.
-const BURST_BYTES: usize = 256 << 10;
+/// What is read before it is stored and deliveries have their turn. A client that has much in flight gets its first
+/// replies while the rest is still being read, so that both sides are at work all the time.
+const BURST_BYTES: usize = 64 << 10;
 /// How often deliveries have their turn before other connections do.
 const TURNS: usize = 8;
 /// The largest message of a client that has shown no token.
