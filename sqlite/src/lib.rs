@@ -28,3 +28,8 @@ pub use runner::Runner;
 pub use rusqlite;
 pub use source::{BusSource, Source, SourcePage};
 pub use transactional::{Transactional, TransactionalOptions};
+
+/// The program in the page about this crate, compiled so that it cannot rot.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/sqlite.md")]
+struct Page;

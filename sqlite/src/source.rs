@@ -2,6 +2,7 @@
 
 use crate::error::SourceError;
 use crate::event::Event;
+use prombus::error::FollowError;
 use prombus::{Bus, ReadError, ReadLimit};
 use std::fmt;
 use std::future::Future;
@@ -73,13 +74,24 @@ impl Source for BusSource {
     }
 
     async fn moved(&mut self, tail_seq: u64) -> Result<(), SourceError> {
-        let mut tail = self.bus.store().watch(&self.topic);
-        while tail.current() == tail_seq {
-            if !tail.moved().await {
-                return Err(SourceError::Closed);
+        match self.bus.follow(&self.topic, tail_seq + 1) {
+            // Following also ends when the bus is closed, where the tail alone would stand still for ever.
+            Ok(mut behind_tail) => match behind_tail.next_page().await {
+                Ok(None) => Err(SourceError::Closed),
+                Ok(Some(_)) | Err(_) => Ok(()),
+            },
+            Err(FollowError::UnknownTopic(_)) => {
+                let mut tail = self.bus.store().watch(&self.topic);
+                while tail.current() == tail_seq {
+                    if !tail.moved().await {
+                        return Err(SourceError::Closed);
+                    }
+                }
+                Ok(())
             }
+            // The tail is not where it was; reading will say what that means.
+            Err(_) => Ok(()),
         }
-        Ok(())
     }
 }
 

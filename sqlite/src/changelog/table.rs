@@ -157,10 +157,7 @@ impl Table {
             .map(|column| format!("{column} = excluded.{column}"))
             .collect();
         let (columns, marks) = (quoted_list(names), marks.join(", "));
-        let on_conflict = match sets.is_empty() {
-            true => "DO NOTHING".to_owned(),
-            false => format!("DO UPDATE SET {}", sets.join(", ")),
-        };
+        let sets = sets.join(", ");
         let guard = match self.is_guarded {
             true => {
                 let version = quoted(VERSION_COLUMN);
@@ -169,7 +166,7 @@ impl Table {
             false => String::new(),
         };
         format!(
-            "INSERT INTO {name} ({columns}) VALUES ({marks}) ON CONFLICT ({key}) {on_conflict}{guard}"
+            "INSERT INTO {name} ({columns}) VALUES ({marks}) ON CONFLICT ({key}) DO UPDATE SET {sets}{guard}"
         )
     }
 

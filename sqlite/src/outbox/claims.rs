@@ -9,6 +9,11 @@ use crate::error::OutboxError;
 use prombus::Backoff;
 use rusqlite::{Connection, TransactionBehavior, params};
 
+/// Whether there may be something to claim, asked without keeping others from writing.
+const ANY: &str =
+    "SELECT EXISTS (SELECT 1 FROM prombus_outbox WHERE state = 'pending' AND due_ms <= ?1)
+    OR EXISTS (SELECT 1 FROM prombus_outbox WHERE state = 'claimed' AND lease_until_ms <= ?1)";
+
 /// Rows whose worker did not come back are anybody's again.
 const REQUEUE: &str = "UPDATE prombus_outbox
     SET state = 'pending', worker = NULL, lease_until_ms = NULL, due_ms = ?1,
@@ -103,6 +108,11 @@ impl Claims {
         max_bytes: usize,
     ) -> Result<(Vec<OutboxRow>, Settled), OutboxError> {
         let (now, until) = (signed(now_ms), signed(now_ms.saturating_add(self.lease_ms)));
+        let mut any = self.connection.prepare_cached(ANY)?;
+        if !any.query_row([now], |row| row.get::<_, bool>(0))? {
+            return Ok((Vec::new(), Settled::default()));
+        }
+        drop(any);
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior)?;
         transaction.prepare_cached(REQUEUE)?.execute([now])?;
