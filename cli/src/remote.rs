@@ -6,6 +6,7 @@ use prombus_api::Code;
 use prombus_api::http::ErrorBody;
 use prombus_client::{Client, ClientOptions, Token, TokenSource};
 use serde::de::DeserializeOwned;
+use std::fmt;
 use std::io::Read;
 use std::time::Duration;
 use ureq::http::{Method, Request, Response};
@@ -31,6 +32,13 @@ pub(crate) struct RemoteArgs {
     /// The token to show
     #[arg(long, global = true, env = "PROMBUS_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
+}
+
+/// The server understood, and said no; its own words, and what to do about it.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    code: Option<Code>,
+    text: String,
 }
 
 /// A server, ready to be asked.
@@ -76,6 +84,29 @@ impl RemoteArgs {
         })
     }
 }
+
+impl Refused {
+    /// The server's code, where an error is a refusal with one that this version knows.
+    pub(crate) fn code_of(error: &anyhow::Error) -> Option<Code> {
+        error.downcast_ref::<Self>()?.code
+    }
+
+    /// Whether the same may succeed later: the server was not there, or asked to come again.
+    pub(crate) fn is_passing(error: &anyhow::Error) -> bool {
+        match error.downcast_ref::<Self>() {
+            Some(refused) => refused.code.is_some_and(Code::is_retryable),
+            None => true,
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 impl Remote {
     /// What `GET` gives, as it is.
@@ -191,5 +222,7 @@ fn refusal(response: Response<Body>) -> anyhow::Error {
         Some(Code::PublishFailed | Code::ReadFailed) => ". The server's log says more",
         _ => "",
     };
-    anyhow!("{} ({}){advice}", body.error, body.code)
+    let text = format!("{} ({}){advice}", body.error, body.code);
+    let code = body.known_code();
+    anyhow::Error::new(Refused { code, text })
 }

@@ -8,7 +8,10 @@ mod dlq;
 mod export;
 mod group;
 mod import;
+mod interrupt;
+mod outbox;
 mod place;
+mod project;
 mod publish;
 mod replay;
 mod serve;
@@ -44,6 +47,8 @@ enum Verb {
     Group(group::Group),
     Dlq(dlq::Dlq),
     Token(token::Token),
+    Project(project::Project),
+    Outbox(outbox::Outbox),
     Verify(verify::Verify),
     Bench(bench::Bench),
     Completions(completions::Completions),
@@ -65,6 +70,8 @@ impl Cli {
             Verb::Group(group) => group.run().map(done),
             Verb::Dlq(dlq) => dlq.run(),
             Verb::Token(token) => token.run().map(done),
+            Verb::Project(project) => project.run().map(done),
+            Verb::Outbox(outbox) => outbox.run(),
             Verb::Verify(verify) => verify.run(),
             Verb::Bench(bench) => bench.run().map(done),
             Verb::Completions(completions) => {

@@ -4,6 +4,8 @@
 mod groups;
 mod keys;
 mod lifetime;
+mod outbox;
+mod project;
 mod readme;
 mod server;
 mod shell;
