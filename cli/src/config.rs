@@ -4,8 +4,10 @@
 //! knows is an error that names it and where it came from.
 
 mod environment;
+mod projectors;
 mod topics;
 
+pub(crate) use projectors::ProjectorsConfig;
 pub(crate) use topics::TopicEntry;
 
 use anyhow::{Context, bail};
@@ -45,6 +47,8 @@ pub(crate) struct Config {
     pub(crate) limits: LimitsConfig,
     /// Topics by name or pattern; the first that matches counts.
     pub(crate) topics: Vec<TopicEntry>,
+    /// The built-in projectors.
+    pub(crate) projectors: ProjectorsConfig,
 }
 
 /// How logs are written.
@@ -72,6 +76,7 @@ impl Default for Config {
             auth: AuthConfig::default(),
             limits: LimitsConfig::default(),
             topics: Vec::new(),
+            projectors: ProjectorsConfig::default(),
         }
     }
 }

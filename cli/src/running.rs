@@ -1,6 +1,7 @@
 //! A server from its configuration to its end: opens the store, binds, says where, serves, and winds down when told.
 
 mod greeting;
+mod projectors;
 mod signals;
 
 use crate::config::Config;
@@ -40,10 +41,12 @@ where
             "another server may be running there: stop it, or choose another address with --listen",
         )?;
         let signals = signals::listen().context("cannot listen for signals")?;
+        let projectors = projectors::start(&bus, config.projectors)?;
         greeting::print(config, &server.addresses()?, &bus);
         let beside = tokio::spawn(beside(bus.clone()));
         let exit_code = serve_until_signal(signals, &gateway, &bus, server).await;
         beside.abort();
+        drop(projectors);
         exit_code
     });
     // What still reads a disk that does not answer is not waited for.

@@ -1,5 +1,9 @@
-//! The programs of the README, compiled and run by `make doctest`, so that they cannot rot.
+//! The programs of the README and of other papers, compiled and run by `make doctest`, so that they cannot rot.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/projectors.md")]
+struct Projectors;

@@ -123,6 +123,21 @@ fn topics_say_how_they_are_kept() {
 }
 
 #[test]
+fn projectors_are_off_until_they_are_turned_on_anywhere() {
+    let process = |file: &str, environment: &[(&str, &str)], flags: &str| {
+        let config = load(file, environment, flags).expect("a configuration");
+        config.projectors.process
+    };
+    assert!(!process("", &[], ""));
+    assert!(process("[projectors]\nprocess = true", &[], ""));
+    let on = [("PROMBUS_PROJECTORS__PROCESS", "true")];
+    assert!(process("[projectors]\nprocess = false", &on, ""));
+    assert!(!process("", &on, "projectors.process = false"));
+    let error = refused("[projectors]\nproces = true", &[], "");
+    assert!(error.contains("proces"), "{error}");
+}
+
+#[test]
 fn a_file_that_was_asked_for_has_to_be_there() {
     let missing = Path::new("no-such-folder/prombus.toml");
     let error = Config::load(Some(missing), [], Table::new()).expect_err("a refusal");

@@ -1,6 +1,6 @@
 //! `dev`: a server in memory with something to look at.
 
-use crate::config::{Config, LogFormat};
+use crate::config::{Config, LogFormat, ProjectorsConfig};
 use crate::{logs, running};
 use clap::Args;
 use prombus::{Bus, PublishOptions};
@@ -18,8 +18,10 @@ const PROCESSES: [(&str, &str, u32); 3] = [
 ];
 const BEAT_TOPIC: &str = "heartbeat.received";
 const BEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// One of them falls silent for so many beats now and then, long enough to turn stale.
+const MOOD_BEATS: u32 = 40;
 
-/// Run a server in memory, with sample heartbeats each second on heartbeat.received
+/// Run a server in memory, with sample heartbeats on heartbeat.received and the states they make in process.state
 #[derive(Debug, Args)]
 pub(super) struct Dev {
     /// Where to listen
@@ -32,6 +34,7 @@ impl Dev {
         let config = Config {
             listen: vec![self.listen],
             store: "memory:".to_owned(),
+            projectors: ProjectorsConfig { process: true },
             ..Config::default()
         };
         logs::begin(LogFormat::Text, Level::INFO);
@@ -44,7 +47,11 @@ async fn beat(bus: Bus) {
     let mut ticks = tokio::time::interval(BEAT_INTERVAL);
     for tick in 0_u32.. {
         ticks.tick().await;
+        let is_silent = tick / MOOD_BEATS % 2 == 1;
         for (host, name, pid) in PROCESSES {
+            if is_silent && name == "mailer" {
+                continue;
+            }
             let beat = json!({
                 "pid": pid,
                 "name": name,

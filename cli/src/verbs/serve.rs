@@ -26,6 +26,9 @@ pub(super) struct Serve {
     /// Listen beyond this machine although auth is off
     #[arg(long)]
     insecure: bool,
+    /// Run built-in projectors, several separated by commas: process turns heartbeat.received into process.state
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    projectors: Vec<String>,
     /// How logs are written
     #[arg(long, value_name = "FORMAT")]
     log: Option<LogFormat>,
@@ -56,6 +59,13 @@ impl Serve {
         }
         if self.insecure {
             flags.insert("insecure".to_owned(), true.into());
+        }
+        if !self.projectors.is_empty() {
+            let on = self
+                .projectors
+                .iter()
+                .map(|name| (name.clone(), true.into()));
+            flags.insert("projectors".to_owned(), Table::from_iter(on).into());
         }
         if let Some(format) = self.log {
             let word = match format {

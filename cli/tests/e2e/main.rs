@@ -6,6 +6,7 @@ mod keys;
 mod lifetime;
 mod outbox;
 mod project;
+mod projector;
 mod readme;
 mod server;
 mod shell;
