@@ -1,10 +1,13 @@
 //! A projector is killed at seeded moments, its commits are refused, denied and lost, and a second one runs beside it.
 //! What comes out equals a plain fold over the input: nothing is missing, nothing is there twice.
 
+mod power;
+
 use crate::support::*;
 use prombus::{Bus, BusOptions, EventFields, ProcessProjector, ProjectorHandle, PublishOptions};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 const BEATS: &str = "heartbeat.received";
@@ -16,16 +19,21 @@ const PIDS: u64 = 4;
 
 #[tokio::test(start_paused = true)]
 async fn over_many_crashes_the_output_equals_a_plain_fold() {
-    let seeds = match number("PROMBUS_SEED") {
-        Some(only) => only..only + 1,
-        None => 0..number("PROMBUS_SEEDS").unwrap_or(SEEDS),
-    };
+    let seeds = seeds(SEEDS);
     let count = seeds.end - seeds.start;
     let mut crashes = 0;
     for seed in seeds {
         crashes += run(seed).await;
     }
     assert!(crashes >= count, "{crashes} crashes in {count} seeds");
+}
+
+/// Which seeds to run: those below `most`, or what the environment says.
+fn seeds(most: u64) -> Range<u64> {
+    match number("PROMBUS_SEED") {
+        Some(only) => only..only + 1,
+        None => 0..number("PROMBUS_SEEDS").unwrap_or(most),
+    }
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -63,7 +71,7 @@ async fn run(seed: u64) -> u64 {
     world.crash_all().await;
     world.start();
     sleep(200_000).await;
-    world.judge(seed).await;
+    judge(&world.publisher, seed).await;
     world.crashes
 }
 
@@ -99,14 +107,7 @@ impl World {
     /// Publishes some heartbeats: most good, some old, some none at all.
     async fn beat(&mut self) {
         for _ in 0..=self.random.below(6) {
-            let pid = self.random.below(PIDS);
-            let payload = match self.random.below(8) {
-                0 => json!({"pid": pid, "name": "api"}),
-                _ => json!({
-                    "pid": pid, "name": "api", "host": "web",
-                    "cpu_pct": self.random.below(100), "mem_mb": 64,
-                }),
-            };
+            let payload = heartbeat(&mut self.random);
             let now_ms = self.options.clock.now_ms();
             let own_ts = now_ms - self.random.below(20_000);
             let options = PublishOptions {
@@ -135,63 +136,70 @@ impl World {
             self.crash_all().await;
         }
     }
+}
 
-    async fn judge(&self, seed: u64) {
-        let output = read_all(&self.publisher, STATES).await;
-        let mut alive = Vec::new();
-        let mut latest: BTreeMap<String, (String, Value)> = BTreeMap::new();
-        for event in &output {
-            let payload: Value = serde_json::from_str(event.payload()).expect("JSON");
-            let key = event.key().expect("a key").into_owned();
-            let [cause] = EventFields::of(event)
-                .caused_by
-                .try_into()
-                .expect("one cause");
-            if payload["status"] == "stale" {
-                let (beat, before) = &latest[&key];
-                assert_eq!(
-                    (beat, &before["status"]),
-                    (&cause, &json!("alive")),
-                    "seed {seed}"
-                );
-                let silent_ms = event.ts() - payload["last_seen_ts"].as_u64().expect("a time");
-                assert!(silent_ms >= 15_000, "seed {seed}: {}", event.json());
-            } else {
-                alive.push((cause.clone(), payload.clone()));
-            }
-            latest.insert(key, (cause, payload));
+/// Compares the output with a plain fold over the input; in the end every process is stale.
+async fn judge(bus: &Bus, seed: u64) {
+    let mut alive = Vec::new();
+    let mut latest: BTreeMap<String, (String, Value)> = BTreeMap::new();
+    for event in read_all(bus, STATES).await {
+        let payload: Value = serde_json::from_str(event.payload()).expect("JSON");
+        let key = event.key().expect("a key").into_owned();
+        let causes = EventFields::of(&event).caused_by;
+        let [cause] = causes.try_into().expect("one cause");
+        if payload["status"] == "stale" {
+            let before = latest.get(&key);
+            let (beat, before) = before.unwrap_or_else(|| panic!("seed {seed}: {}", event.json()));
+            let expected = (&cause, &json!("alive"));
+            assert_eq!((beat, &before["status"]), expected, "seed {seed}");
+            let silent_ms = event.ts() - payload["last_seen_ts"].as_u64().expect("a time");
+            assert!(silent_ms >= 15_000, "seed {seed}: {}", event.json());
+        } else {
+            alive.push((cause.clone(), payload.clone()));
         }
-        let expected = self.fold().await;
-        assert_eq!(alive.len(), expected.len(), "seed {seed}");
-        assert_eq!(alive, expected, "seed {seed}");
-        for (key, (_, payload)) in latest {
-            assert_eq!(payload["status"], "stale", "seed {seed}: {key}");
-        }
+        latest.insert(key, (cause, payload));
     }
+    let expected = fold(bus).await;
+    assert_eq!(alive.len(), expected.len(), "seed {seed}");
+    assert_eq!(alive, expected, "seed {seed}");
+    for (key, (_, payload)) in latest {
+        assert_eq!(payload["status"], "stale", "seed {seed}: {key}");
+    }
+}
 
-    /// What a plain fold over the input makes of it: each heartbeat that counts, and the state behind it.
-    async fn fold(&self) -> Vec<(String, Value)> {
-        let mut last_seen: BTreeMap<u64, u64> = BTreeMap::new();
-        let mut expected = Vec::new();
-        let input = match self.publisher.topic(BEATS) {
-            Ok(_) => read_all(&self.publisher, BEATS).await,
-            Err(_) => Vec::new(),
-        };
-        for event in input {
-            let beat: Value = serde_json::from_str(event.payload()).expect("JSON");
-            let pid = beat["pid"].as_u64().expect("a pid");
-            let seen = last_seen.entry(pid).or_default();
-            if beat["host"].is_null() || event.ts() < *seen {
-                continue;
-            }
-            *seen = event.ts();
-            let state = json!({
-                "processId": format!("web:api:{pid}"), "name": "api", "host": "web", "pid": pid,
-                "cpu_pct": beat["cpu_pct"], "mem_mb": 64, "last_seen_ts": event.ts(), "status": "alive",
-            });
-            expected.push((event.id().into_owned(), state));
+/// What a plain fold over the input makes of it: each heartbeat that counts, and the state behind it.
+async fn fold(bus: &Bus) -> Vec<(String, Value)> {
+    let mut last_seen: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut expected = Vec::new();
+    let input = match bus.topic(BEATS) {
+        Ok(_) => read_all(bus, BEATS).await,
+        Err(_) => Vec::new(),
+    };
+    for event in input {
+        let beat: Value = serde_json::from_str(event.payload()).expect("JSON");
+        let pid = beat["pid"].as_u64().expect("a pid");
+        let seen = last_seen.entry(pid).or_default();
+        if beat["host"].is_null() || event.ts() < *seen {
+            continue;
         }
-        expected
+        *seen = event.ts();
+        let state = json!({
+            "processId": format!("web:api:{pid}"), "name": "api", "host": "web", "pid": pid,
+            "cpu_pct": beat["cpu_pct"], "mem_mb": 64, "last_seen_ts": event.ts(), "status": "alive",
+        });
+        expected.push((event.id().into_owned(), state));
+    }
+    expected
+}
+
+/// The payload of a heartbeat, mostly a good one.
+fn heartbeat(random: &mut Random) -> Value {
+    let pid = random.below(PIDS);
+    match random.below(8) {
+        0 => json!({"pid": pid, "name": "api"}),
+        _ => json!({
+            "pid": pid, "name": "api", "host": "web", "cpu_pct": random.below(100), "mem_mb": 64,
+        }),
     }
 }
 
