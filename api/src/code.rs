@@ -57,6 +57,9 @@ codes! {
     AckFailed "ack_failed" "The acknowledgement could not be done.",
     ShuttingDown "shutting_down" "The server is going down.",
     UnknownGroup "unknown_group" "The topic has no such group. Only over HTTP.",
+    UnknownKey "unknown_key" "The topic has no state for this key. Only over HTTP.",
+    DeletedKey "deleted_key" "The key was deleted. Only over HTTP.",
+    HistoryGone "history_gone" "What was then is not known any more: compaction or retention took it. Only over HTTP.",
     NotFound "not_found" "There is nothing at this path. Only over HTTP.",
     MethodNotAllowed "method_not_allowed" "The path is there, but not for this method. Only over HTTP.",
     Timeout "timeout" "The request did not arrive in time. Only over HTTP.",
@@ -75,8 +78,14 @@ impl Code {
             | Self::SchemaInvalid => 400,
             Self::Unauthorized | Self::BadToken | Self::TokenExpired => 401,
             Self::Forbidden => 403,
-            Self::UnknownId | Self::UnknownTopic | Self::UnknownGroup | Self::NotFound => 404,
+            Self::UnknownId
+            | Self::UnknownTopic
+            | Self::UnknownGroup
+            | Self::UnknownKey
+            | Self::DeletedKey
+            | Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
+            Self::HistoryGone => 410,
             Self::Timeout => 408,
             Self::AlreadySubscribed | Self::NotSubscribed | Self::LeaseLost | Self::IdConflict => {
                 409

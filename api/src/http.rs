@@ -18,6 +18,7 @@ mod pull;
 mod query;
 mod read;
 mod settle;
+mod state;
 mod topics;
 
 pub use age::Age;
@@ -35,6 +36,7 @@ pub use pull::{Context, Delivery, Pull, Pulled, write_pulled};
 pub use query::{Query, QueryWriter};
 pub use read::{EventPage, ExportQuery, ReadQuery, write_event_page};
 pub use settle::{FailedId, PublishedEvent, SettleReply};
+pub use state::{ListPage, ListQuery, StateItem, StateText, write_list_page};
 pub use topics::{Durability, TopicConfig, TopicInfo, TopicList};
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub struct KeyState {
 
 impl KeyState {
     /// The state that an event with a key makes; a tombstone makes none.
-    fn of(event: &StoredEvent) -> Option<Self> {
+    pub fn of(event: &StoredEvent) -> Option<Self> {
         let key = event.key().filter(|_| !event.is_tombstone())?;
         Some(Self {
             key: key.into_owned(),

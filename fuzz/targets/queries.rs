@@ -8,7 +8,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use prombus_api::http::{
-    Body, ExportQuery, GroupQuery, Pull, Query, ReadQuery, Redrive, Seek, TopicConfig,
+    Body, ExportQuery, GroupQuery, ListQuery, Pull, Query, ReadQuery, Redrive, Seek, TopicConfig,
     publish_query,
 };
 use std::fmt::Debug;
@@ -20,6 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
         check_query(&query, ReadQuery::parse, ReadQuery::to_query);
         check_query(&query, ExportQuery::parse, ExportQuery::to_query);
         check_query(&query, GroupQuery::parse, GroupQuery::to_query);
+        check_query(&query, ListQuery::parse, ListQuery::to_query);
         drop(publish_query(&query));
     }
     check_body::<Seek>(bytes);

@@ -4,7 +4,9 @@
 use crate::auth::AuthError;
 use crate::limits::RateLimited;
 use prombus::ReadError;
-use prombus::error::{AdminError, GroupError, PublishError, SettleError, SubscribeError};
+use prombus::error::{
+    AdminError, GroupError, PublishError, SettleError, StateError, SubscribeError,
+};
 use prombus_api::{Code, Refusal};
 
 /// A refusal on its way to the client.
@@ -81,6 +83,12 @@ impl From<ReadError> for Denied {
             ReadError::Failed { .. } => Code::ReadFailed,
         };
         Self::new(code, error.to_string())
+    }
+}
+
+impl From<StateError> for Denied {
+    fn from(error: StateError) -> Self {
+        Self::of_bus(error.code(), &error, Code::ReadFailed)
     }
 }
 

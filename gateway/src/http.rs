@@ -13,11 +13,13 @@ mod groups;
 mod gzip;
 mod health;
 mod lines;
+mod list;
 mod publish;
 mod pull;
 mod redrive;
 mod reply;
 mod settle;
+mod snap;
 mod sse;
 mod stream;
 #[cfg(test)]
@@ -35,14 +37,14 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
-use call::{Answer, Call};
+use call::{Answer, Call, PathNames};
 use connection::Connection;
 use prombus_api::Code;
 use std::sync::Arc;
 
 /// A path and what answers it.
 struct Route {
-    /// As the OpenAPI document spells it; one segment may be `{topic}`.
+    /// As the OpenAPI document spells it; one segment may be `{topic}`, and `{key}` behind it is all that follows.
     path: &'static str,
     /// Whether it answers without a token.
     is_open: bool,
@@ -88,6 +90,14 @@ const ROUTES: &[Route] = &[
     route(
         "/latest-by-key",
         &[(Method::GET, |call| Box::pin(events::latest_by_key(call)))],
+    ),
+    route(
+        "/snap/{topic}/{key}",
+        &[(Method::GET, |call| Box::pin(snap::snap(call)))],
+    ),
+    route(
+        "/list/{topic}",
+        &[(Method::GET, |call| Box::pin(list::list(call)))],
     ),
     route("/sse", &[(Method::GET, |call| Box::pin(sse::follow(call)))]),
     route(
@@ -206,7 +216,7 @@ async fn answer(State(connection): State<Arc<Connection>>, request: Request) -> 
 
 async fn dispatch(connection: Arc<Connection>, request: Request) -> Result<Response, Denied> {
     let path = request.uri().path();
-    let Some((route, topic)) = find(path) else {
+    let Some((route, names)) = find(path) else {
         return Err(Denied::new(
             Code::NotFound,
             "there is nothing at this path; /openapi.json lists what there is",
@@ -220,21 +230,28 @@ async fn dispatch(connection: Arc<Connection>, request: Request) -> Result<Respo
     let Some((_, handler)) = handler else {
         return Ok(wrong_method(route));
     };
-    let topic = topic.map(str::to_owned);
+    let names = names.decoded();
     let (parts, body) = request.into_parts();
-    let call = Call::new(connection, parts, body, topic, route.is_open).await?;
+    let call = Call::new(connection, parts, body, names, route.is_open).await?;
     handler(call).await
 }
 
-/// The route of a path, and the topic in it as it is written there.
-fn find(path: &str) -> Option<(&'static Route, Option<&str>)> {
+/// The route of a path, and the names in it as they are written there.
+fn find(path: &str) -> Option<(&'static Route, PathNames<'_>)> {
     ROUTES.iter().find_map(|route| {
         let Some((before, behind)) = route.path.split_once("{topic}") else {
-            return (route.path == path).then_some((route, None));
+            return (route.path == path).then(|| (route, PathNames::default()));
         };
-        let topic = path.strip_prefix(before)?.strip_suffix(behind)?;
+        let rest = path.strip_prefix(before)?;
+        let (topic, key) = match behind {
+            "/{key}" => rest
+                .split_once('/')
+                .map(|(topic, key)| (topic, Some(key)))?,
+            behind => (rest.strip_suffix(behind)?, None),
+        };
         let is_segment = !topic.is_empty() && !topic.contains('/');
-        is_segment.then_some((route, Some(topic)))
+        let topic = Some(topic);
+        is_segment.then_some((route, PathNames { topic, key }))
     })
 }
 

@@ -14,6 +14,8 @@ pub struct LatestQuery {
     pub topic: String,
     /// `key`, as often as there are keys.
     pub keys: Vec<String>,
+    /// Only keys that begin with this, where none is named.
+    pub prefix: Option<String>,
     /// Only keys behind this one, where none is named.
     pub after: Option<String>,
     /// The most events of one page.
@@ -54,6 +56,7 @@ impl LatestQuery {
         Ok(Self {
             topic: query.required("topic")?.to_owned(),
             keys: query.all("key").map(str::to_owned).collect(),
+            prefix: query.get("prefix").map(str::to_owned),
             after: query.get("after").map(str::to_owned),
             limit: query.number("limit")?,
         })
@@ -67,6 +70,7 @@ impl LatestQuery {
             query.push("key", key);
         }
         query
+            .push_if("prefix", self.prefix.as_ref())
             .push_if("after", self.after.as_ref())
             .push_if("limit", self.limit)
             .finish()

@@ -45,6 +45,12 @@ impl<'a> Query<'a> {
         pairs.map(|(_, value)| &**value)
     }
 
+    /// All parameters, in their order.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.pairs.iter();
+        pairs.map(|(name, value)| (&**name, &**value))
+    }
+
     /// A parameter that is a whole number.
     pub fn number(&self, name: &str) -> Result<Option<u64>, Refusal> {
         let Some(value) = self.get(name) else {

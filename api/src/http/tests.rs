@@ -92,7 +92,10 @@ proptest! {
         prop_assert_eq!(GroupQuery::parse(&Query::parse(&group.to_query()).unwrap()).unwrap(), group);
         let export = ExportQuery { topic: topic.clone(), from_ts: numbers[0], to_ts: numbers[1], ndjson, after_id, key };
         prop_assert_eq!(ExportQuery::parse(&Query::parse(&export.to_query()).unwrap()).unwrap(), export);
-        let latest = LatestQuery { topic, keys, after: texts.0, limit: numbers[1] };
+        let fields = keys.iter().map(|key| (key.clone(), key.clone())).collect();
+        let list = ListQuery { offset: numbers[0], limit: numbers[1], prefix: texts.1.clone(), at: numbers[1], fields };
+        prop_assert_eq!(ListQuery::parse(&Query::parse(&list.to_query()).unwrap()).unwrap(), list);
+        let latest = LatestQuery { topic, keys, prefix: texts.1, after: texts.0, limit: numbers[1] };
         prop_assert_eq!(LatestQuery::parse(&Query::parse(&latest.to_query()).unwrap()).unwrap(), latest);
     }
 
@@ -112,6 +115,24 @@ proptest! {
         let age = Age { ms };
         prop_assert_eq!(Age::parse(&age.to_string()), Some(age));
     }
+}
+
+#[test]
+fn parameters_that_are_none_are_fields() {
+    let text = "offset=1&status=alive&payload.limit=3&a.b=x&token=t&prefix=p&status=stale";
+    let list = ListQuery::parse(&Query::parse(text).unwrap()).unwrap();
+    let field = |path: &str, value: &str| (path.to_owned(), value.to_owned());
+    let expected = [
+        field("status", "alive"),
+        field("limit", "3"),
+        field("a.b", "x"),
+        field("status", "stale"),
+    ];
+    assert_eq!(list.fields, expected);
+    assert_eq!(
+        (list.offset, list.limit, list.prefix.as_deref()),
+        (Some(1), None, Some("p"))
+    );
 }
 
 #[test]
@@ -287,6 +308,27 @@ fn records_go_into_pages_as_they_are() {
     write_latest_page(&mut out, "t", records, Some("k\""));
     let page: LatestPage = serde_json::from_slice(&out).unwrap();
     assert_eq!((page.count, page.next.as_deref()), (2, Some("k\"")));
+    out.clear();
+    let item = |number| StateText {
+        key: "k\"",
+        payload: "1.50",
+        ts: number,
+        seq: number,
+        id: None,
+    };
+    write_list_page(&mut out, "t", (5, 1), [item(1), item(2)]);
+    let page: ListPage = serde_json::from_slice(&out).unwrap();
+    assert_eq!((page.total, page.count, page.next), (5, 2, Some(3)));
+    assert_eq!(
+        (page.items[1].key.as_str(), page.items[1].payload.get()),
+        ("k\"", "1.50")
+    );
+    for (total, offset) in [(3, 1), (1, 9), (1, u64::MAX)] {
+        out.clear();
+        write_list_page(&mut out, "t", (total, offset), [item(1), item(2)]);
+        let page: ListPage = serde_json::from_slice(&out).unwrap();
+        assert_eq!(page.next, None);
+    }
     out.clear();
     let context = Context {
         attempt: 2,

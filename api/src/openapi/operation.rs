@@ -34,6 +34,14 @@ impl Operation {
         self.parameter("path", "topic", true, &schema, "The topic.")
     }
 
+    /// The key behind it: all that follows, slashes too.
+    pub(super) fn key_in_path(self) -> Self {
+        let schema = json!({"type": "string"});
+        let description =
+            "The key: everything behind the topic, slashes too, percent-encoded as in any path.";
+        self.parameter("path", "key", true, &schema, description)
+    }
+
     /// A parameter that may be left out.
     pub(super) fn query(self, name: &str, schema: Value, description: &str) -> Self {
         self.parameter("query", name, false, &schema, description)
@@ -95,6 +103,22 @@ impl Operation {
         let response = json!({"description": description, "content": content});
         self.responses.insert(status.to_owned(), response);
         self
+    }
+
+    /// Headers of a reply that was described before.
+    pub(super) fn reply_headers(mut self, status: &str, headers: Value) -> Self {
+        if let Some(Value::Object(response)) = self.responses.get_mut(status) {
+            response.insert("headers".to_owned(), headers);
+        }
+        self
+    }
+
+    /// A reply that is a head only.
+    pub(super) fn replies_nothing(self, status: &str, description: &str, headers: Value) -> Self {
+        let mut described = self;
+        let response = json!({"description": description});
+        described.responses.insert(status.to_owned(), response);
+        described.reply_headers(status, headers)
     }
 
     /// A reply without a body.

@@ -12,6 +12,8 @@ pub(super) fn all() -> Value {
         "/replay": {"get": replay()},
         "/export": {"get": export()},
         "/latest-by-key": {"get": latest_by_key()},
+        "/snap/{topic}/{key}": {"get": snap()},
+        "/list/{topic}": {"get": list_states()},
         "/sse": {"get": sse()},
         "/topics": {"get": list_topics()},
         "/topics/{topic}": {"get": get_topic(), "put": put_topic(), "delete": delete_topic()},
@@ -109,8 +111,62 @@ fn latest_by_key() -> Value {
             json!({"type": "string"}),
             "Where none is named: only keys behind this one.",
         )
+        .query(
+            "prefix",
+            json!({"type": "string"}),
+            "Where none is named: only keys that begin with this.",
+        )
         .query("limit", limit, "The most events of one page.")
-        .reply("One event for each key that has one.", "LatestPage")
+        .reply(
+            "One event for each key that has one and was not deleted.",
+            "LatestPage",
+        )
+        .build()
+}
+
+fn snap() -> Value {
+    let count = json!({"type": "integer", "minimum": 0});
+    let header = |description: &str, kind: &str| json!({"description": description, "schema": {"type": kind}});
+    let headers = json!({
+        "ETag": header("Changes whenever the state does.", "string"),
+        "Cache-Control": header("`private, no-cache`: it may be kept, and has to be asked about each time.", "string"),
+        "X-Event-Seq": header("The position of the event that made the state.", "integer"),
+        "X-Event-Ts": header("Its time in epoch milliseconds.", "integer"),
+        "X-Event-Id": header("Its id; a state that is known from a snapshot only has none.", "string"),
+    });
+    Operation::new("snap", "The state of one key, now or as it was")
+        .topic_in_path()
+        .key_in_path()
+        .query("at", count, "The state as of this epoch millisecond.")
+        .header("If-None-Match", "Answers 304 where the state still has this ETag.")
+        .replies(
+            "200",
+            "The payload of the key's latest event, as it was published. 404 is `unknown_key` where there was none, \
+             `deleted_key` where it was deleted; 410 `history_gone` where what was then is not known any more.",
+            json!({"application/json": {"schema": {"description": "The payload."}}}),
+        )
+        .reply_headers("200", headers.clone())
+        .replies_nothing("304", "It is what the client has.", headers)
+        .build()
+}
+
+fn list_states() -> Value {
+    let count = || json!({"type": "integer", "minimum": 0});
+    let limit = json!({"type": "integer", "minimum": 1, "maximum": 10_000, "default": 100});
+    let fields = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    Operation::new("listStates", "The states of a topic's keys that fit")
+        .topic_in_path()
+        .query("offset", count(), "How many of those that fit are passed over.")
+        .query("limit", limit, "The most of one page.")
+        .query("prefix", json!({"type": "string"}), "Only keys that begin with this.")
+        .query("at", count(), "The states as of this epoch millisecond.")
+        .query(
+            "fields",
+            fields,
+            "Each other parameter is a path into the payload, with dots between, and what has to be there: \
+             `status=alive`, `owner.name=ann`. A field that is called like a parameter is `payload.limit`.",
+        )
+        .reply("In the order of keys, with how many fit in all.", "ListPage")
         .build()
 }
 

@@ -88,6 +88,22 @@ fn values_that_make_no_sense_are_refused() {
             "retention",
         ),
         ("[[topics]]\nname = \"t\"\nmax_events = 0", "max_events"),
+        (
+            "[[topics]]\nname = \"t\"\nsnapshot_topic = \"a b\"",
+            "snapshot_topic",
+        ),
+        (
+            "[[topics]]\nname = \"t\"\nsnapshot_interval = \"often\"",
+            "snapshot_interval",
+        ),
+        (
+            "[[topics]]\nname = \"t\"\nsnapshot_interval = \"0s\"",
+            "snapshot_interval",
+        ),
+        (
+            "[[topics]]\nname = \"t.*\"\nsnapshot_topic = \"s\"",
+            "pattern",
+        ),
         ("auth = { token = \"a\", jwt_secret = \"b\" }", "jwt_secret"),
         ("auth = { token = \"\" }", "token"),
     ] {
@@ -111,7 +127,8 @@ fn the_world_is_let_in_only_with_a_token_or_on_purpose() {
 #[test]
 fn topics_say_how_they_are_kept() {
     let file = "[[topics]]\nname = \"heartbeat.*\"\nretention = \"3d\"\ndurability = \"os\"\n\
-        publish = { capacity = 5, refill_per_sec = 6 }\n[[topics]]\nname = \"state\"\ncompaction = true";
+        publish = { capacity = 5, refill_per_sec = 6 }\n[[topics]]\nname = \"state\"\ncompaction = true\n\
+        snapshot_topic = \"state.snapshot\"\nsnapshot_interval = \"5s\"";
     let config = load(file, &[], "").expect("a configuration");
     let [beats, state] = config.topics.as_slice() else {
         panic!("two topics");
@@ -119,6 +136,9 @@ fn topics_say_how_they_are_kept() {
     assert!(!beats.is_one() && state.is_one() && state.config().compaction);
     assert_eq!(beats.config().retention_ms, Some(3 * 24 * 60 * 60 * 1_000));
     assert_eq!(beats.config().durability, prombus::Durability::Os);
+    let kept = state.config();
+    assert_eq!(kept.snapshot_topic.as_deref(), Some("state.snapshot"));
+    assert_eq!(kept.snapshot_interval_ms, Some(5_000));
     assert_eq!(beats.publish.map(|rate| rate.refill_per_sec), Some(6));
 }
 

@@ -1,6 +1,6 @@
 //! The `[[topics]]` of the configuration.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use prombus::{Durability, Pattern, TopicConfig, check_topic};
 use prombus_api::http::Age;
 use prombus_gateway::limits::Rate;
@@ -19,6 +19,8 @@ pub(crate) struct TopicEntry {
     max_events: Option<u64>,
     #[serde(default)]
     compaction: bool,
+    snapshot_topic: Option<String>,
+    snapshot_interval: Option<Age>,
     /// How fast it may be published to.
     pub(crate) publish: Option<Rate>,
 }
@@ -38,6 +40,12 @@ impl TopicEntry {
         if let Some(rate) = self.publish {
             rate.check("publish").with_context(about)?;
         }
+        if self.snapshot_topic.is_some() && !self.is_one() {
+            bail!(
+                "topic {:?}: a pattern cannot have a snapshot_topic, for each topic needs its own",
+                self.name
+            );
+        }
         self.config().check().with_context(about)
     }
 
@@ -52,6 +60,8 @@ impl TopicEntry {
             max_bytes: self.max_bytes,
             max_events: self.max_events,
             compaction: self.compaction,
+            snapshot_topic: self.snapshot_topic.clone(),
+            snapshot_interval_ms: self.snapshot_interval.map(|age| age.ms),
             ..TopicConfig::default()
         }
     }

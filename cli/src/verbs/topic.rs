@@ -55,6 +55,12 @@ struct Set {
     /// Keep only the latest event of each key
     #[arg(long)]
     compaction: Option<bool>,
+    /// Publish the state of each key that changed to this topic, or `none`
+    #[arg(long, value_name = "TOPIC", value_parser = or_none(parse_topic))]
+    snapshot_topic: Option<OrNone<String>>,
+    /// How often that happens, e.g. 30s; `none` for the default
+    #[arg(long, value_name = "AGE", value_parser = or_none(parse_age))]
+    snapshot_interval: Option<OrNone<Age>>,
 }
 
 #[derive(Debug, Args)]
@@ -143,6 +149,8 @@ impl Set {
         if let Some(compaction) = self.compaction {
             config.compaction = compaction;
         }
+        change(&mut config.snapshot_topic, self.snapshot_topic.clone());
+        change(&mut config.snapshot_interval, self.snapshot_interval);
         let body = serde_json::to_vec(&config)?;
         remote.send(Method::PUT, &path(&self.topic), &body)
     }
@@ -181,6 +189,8 @@ fn kept(config: &TopicConfig) -> String {
             .map(|events| format!("to {events} events")),
     );
     words.extend(config.compaction.then(|| "compacted".to_owned()));
+    let snapshot = config.snapshot_topic.as_ref();
+    words.extend(snapshot.map(|topic| format!("snapshot in {topic}")));
     words.join(", ")
 }
 
@@ -194,6 +204,11 @@ fn parse_durability(text: &str) -> Result<Durability, String> {
         "os" => Ok(Durability::Os),
         _ => Err("it is fsync or os".to_owned()),
     }
+}
+
+fn parse_topic(text: &str) -> Result<String, String> {
+    let checked = prombus::check_topic(text).map_err(|error| error.to_string());
+    checked.map(|()| text.to_owned())
 }
 
 fn parse_age(text: &str) -> Result<Age, String> {

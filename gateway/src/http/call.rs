@@ -32,6 +32,33 @@ pub(super) struct Call {
     pub(super) grant: Grant,
     /// The topic in the path, decoded and checked; empty where the path has none.
     pub(super) topic: String,
+    /// The key in the path, decoded; empty where the path has none.
+    pub(super) key: String,
+}
+
+/// The names in a path as they are written there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct PathNames<'a> {
+    pub(super) topic: Option<&'a str>,
+    pub(super) key: Option<&'a str>,
+}
+
+/// The same as they are meant.
+pub(super) struct DecodedNames {
+    topic: Result<String, Denied>,
+    key: Result<String, Denied>,
+}
+
+impl PathNames<'_> {
+    /// Takes the percent signs out. What is wrong with them is told to those who have shown their token.
+    pub(super) fn decoded(self) -> DecodedNames {
+        let nothing = || Ok(String::new());
+        let decoded_key = |key| decoded("key", key, Code::BadFrame);
+        DecodedNames {
+            topic: self.topic.map_or_else(nothing, decoded_topic),
+            key: self.key.map_or_else(nothing, decoded_key),
+        }
+    }
 }
 
 impl Call {
@@ -39,20 +66,20 @@ impl Call {
         connection: Arc<Connection>,
         parts: Parts,
         body: Body,
-        topic: Option<String>,
+        names: DecodedNames,
         is_open: bool,
     ) -> Result<Self, Denied> {
         let grant = match is_open {
             true => nothing(),
             false => authenticate(&connection.gateway, &parts).await?,
         };
-        let topic = topic.map_or(Ok(String::new()), |topic| decoded_topic(&topic))?;
         Ok(Self {
             connection,
             parts,
             body: Mutex::new(body),
             grant,
-            topic,
+            topic: names.topic?,
+            key: names.key?,
         })
     }
 
@@ -171,16 +198,21 @@ async fn authenticate(gateway: &Gateway, parts: &Parts) -> Result<Grant, Denied>
 }
 
 fn decoded_topic(written: &str) -> Result<String, Denied> {
-    // A plus sign is a plus sign in a path; in a query it would be a space.
-    let parameter = format!("topic={}", written.replace('+', "%2B"));
-    let bad = || {
-        Denied::new(
-            Code::BadTopic,
-            "the topic in the path is not percent-encoded UTF-8",
-        )
-    };
-    let query = Query::parse(&parameter).map_err(|_| bad())?;
-    let topic = query.get("topic").unwrap_or_default().to_owned();
+    let topic = decoded("topic", written, Code::BadTopic)?;
     check_topic(&topic).map_err(|error| Denied::new(Code::BadTopic, error.to_string()))?;
     Ok(topic)
+}
+
+fn decoded(name: &str, written: &str, code: Code) -> Result<String, Denied> {
+    if !written.contains(['%', '&', '+']) {
+        return Ok(written.to_owned());
+    }
+    // A plus sign and an ampersand are themselves in a path; in a query they would mean something.
+    let written = written.replace('+', "%2B").replace('&', "%26");
+    let parameter = format!("{name}={written}");
+    let query = Query::parse(&parameter).map_err(|_| {
+        let why = format!("the {name} in the path is not percent-encoded UTF-8");
+        Denied::new(code, why)
+    })?;
+    Ok(query.get(name).unwrap_or_default().to_owned())
 }

@@ -8,7 +8,8 @@ use axum::response::Response;
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE");
 /// How long a browser may remember the answer to its preflight, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
-const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after");
+const EXPOSED: HeaderValue =
+    HeaderValue::from_static("etag, retry-after, x-event-id, x-event-seq, x-event-ts");
 /// Headers that pages send where they do not ask by name.
 const USUAL_HEADERS: HeaderValue =
     HeaderValue::from_static("authorization, content-type, idempotency-key, last-event-id");

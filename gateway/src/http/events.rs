@@ -5,7 +5,7 @@ use super::reply;
 use crate::auth::Action;
 use crate::denied::Denied;
 use axum::response::Response;
-use prombus::{Find, ReadLimit, Store, StoredEvent, dead_letter_topic};
+use prombus::{Find, KeyRange, ReadLimit, Store, StoredEvent, dead_letter_topic};
 use prombus_api::Code;
 use prombus_api::http::{LatestQuery, ReadQuery, write_event_page, write_latest_page};
 use prombus_api::options::Position;
@@ -54,15 +54,30 @@ pub(super) async fn dead_letters(call: Call) -> Result<Response, Denied> {
 pub(super) async fn latest_by_key(call: Call) -> Result<Response, Denied> {
     let wanted = LatestQuery::parse(&call.query()?)?;
     call.allow(Action::Subscribe, &wanted.topic, None)?;
-    let topic = call.known(&wanted.topic)?;
-    let store = call.gateway().bus.store();
+    let bus = &call.gateway().bus;
     let (events, next) = match wanted.keys.is_empty() {
-        true => all_keys(&**store, &topic, wanted.after.as_deref(), wanted.limit).await?,
-        false => (named_keys(&**store, &topic, &wanted.keys).await?, None),
+        true => {
+            let limit = page_limit(wanted.limit)?.events;
+            let range = KeyRange {
+                prefix: wanted.prefix.unwrap_or_default(),
+                after: wanted.after,
+                limit,
+            };
+            let page = bus.latest_page(&wanted.topic, &range).await?;
+            (page.events, page.next)
+        }
+        false if wanted.keys.len() > MAX_KEYS => {
+            let why = format!("key: at most {MAX_KEYS} keys at a time");
+            return Err(Denied::new(Code::TooLarge, why));
+        }
+        false => {
+            let keys: Vec<&str> = wanted.keys.iter().map(String::as_str).collect();
+            (bus.latest_by_key(&wanted.topic, &keys).await?, None)
+        }
     };
     let mut out = Vec::new();
     let records = events.iter().map(StoredEvent::json_bytes);
-    write_latest_page(&mut out, &topic, records, next.as_deref());
+    write_latest_page(&mut out, &wanted.topic, records, next.as_deref());
     Ok(reply::json_text(out))
 }
 
@@ -143,48 +158,4 @@ fn page_limit(limit: Option<u64>) -> Result<ReadLimit, Denied> {
             bytes: MAX_PAGE_BYTES,
         }),
     }
-}
-
-async fn all_keys(
-    store: &dyn Store,
-    topic: &Arc<str>,
-    after: Option<&str>,
-    limit: Option<u64>,
-) -> Result<(Vec<StoredEvent>, Option<String>), Denied> {
-    let events = store.latest_keys(topic, after, page_limit(limit)?).await?;
-    let last = events.last().and_then(StoredEvent::key);
-    let Some(last) = last.map(|key| key.into_owned()) else {
-        return Ok((events, None));
-    };
-    let one = ReadLimit {
-        events: 1,
-        bytes: 1,
-    };
-    let more = store.latest_keys(topic, Some(&last), one).await?;
-    Ok((events, (!more.is_empty()).then_some(last)))
-}
-
-async fn named_keys(
-    store: &dyn Store,
-    topic: &Arc<str>,
-    keys: &[String],
-) -> Result<Vec<StoredEvent>, Denied> {
-    if keys.len() > MAX_KEYS {
-        let why = format!("key: at most {MAX_KEYS} keys at a time");
-        return Err(Denied::new(Code::TooLarge, why));
-    }
-    let mut events = Vec::new();
-    let mut bytes = 0;
-    for key in keys {
-        let Some(event) = store.latest(topic, key).await? else {
-            continue;
-        };
-        bytes += event.stored_bytes();
-        if bytes > MAX_PAGE_BYTES && !events.is_empty() {
-            let why = "key: the events of these keys are too large for one reply; ask for fewer";
-            return Err(Denied::new(Code::TooLarge, why));
-        }
-        events.push(event);
-    }
-    Ok(events)
 }

@@ -1,5 +1,6 @@
 //! The table of routes against the OpenAPI document.
 
+use super::call::PathNames;
 use super::{ROUTES, find};
 use prombus_api::openapi::document;
 use std::collections::BTreeSet;
@@ -27,15 +28,25 @@ fn what_is_served_is_documented_and_the_other_way_round() {
 
 #[test]
 fn paths_lead_to_their_routes() {
-    for (path, expected, topic) in [
-        ("/topics", "/topics", None),
-        ("/topics/a.b", "/topics/{topic}", Some("a.b")),
-        ("/topics/a/purge", "/topics/{topic}/purge", Some("a")),
-        ("/topics/purge", "/topics/{topic}", Some("purge")),
-        ("/publish/a%2Eb", "/publish/{topic}", Some("a%2Eb")),
+    for (path, expected, topic, key) in [
+        ("/snap/a.b/k", "/snap/{topic}/{key}", Some("a.b"), Some("k")),
+        ("/snap/a/", "/snap/{topic}/{key}", Some("a"), Some("")),
+        (
+            "/snap/a/k/l//m",
+            "/snap/{topic}/{key}",
+            Some("a"),
+            Some("k/l//m"),
+        ),
+        ("/list/a", "/list/{topic}", Some("a"), None),
+        ("/topics", "/topics", None, None),
+        ("/topics/a.b", "/topics/{topic}", Some("a.b"), None),
+        ("/topics/a/purge", "/topics/{topic}/purge", Some("a"), None),
+        ("/topics/purge", "/topics/{topic}", Some("purge"), None),
+        ("/publish/a%2Eb", "/publish/{topic}", Some("a%2Eb"), None),
     ] {
         let (route, found) = find(path).expect(path);
-        assert_eq!((route.path, found), (expected, topic), "{path}");
+        let names = PathNames { topic, key };
+        assert_eq!((route.path, found), (expected, names), "{path}");
     }
     for path in [
         "",
@@ -44,6 +55,9 @@ fn paths_lead_to_their_routes() {
         "/topics/a/",
         "/topics/a/b",
         "/publish",
+        "/snap/a",
+        "/snap//k",
+        "/list/a/b",
         "/nowhere",
         "/Topics",
     ] {

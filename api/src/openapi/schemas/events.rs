@@ -21,6 +21,8 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("LineError", line_error()),
         ("EventPage", event_page()),
         ("LatestPage", latest_page()),
+        ("ListPage", list_page()),
+        ("StateItem", state_item()),
     ]
 }
 
@@ -176,5 +178,42 @@ fn latest_page() -> Value {
             ("next", next),
         ],
         vec![],
+    )
+}
+
+fn list_page() -> Value {
+    object(
+        "States of keys.",
+        vec![
+            ("topic", text("The topic.")),
+            ("total", count("How many keys fit, on all pages together.")),
+            ("offset", count("How many of them come before this page.")),
+            ("count", count("How many are here.")),
+            (
+                "items",
+                list("In the order of keys.", &reference("StateItem")),
+            ),
+            (
+                "next",
+                json!({"type": ["integer", "null"], "description": "The `offset` of the next page."}),
+            ),
+        ],
+        vec![],
+    )
+}
+
+fn state_item() -> Value {
+    object(
+        "The state of a key: what its latest event said.",
+        vec![
+            ("key", text("The key.")),
+            ("payload", any("As its publisher wrote it.")),
+            ("ts", count("The event's time in epoch milliseconds.")),
+            ("seq", count("The event's position.")),
+        ],
+        vec![(
+            "id",
+            text("The event's id; a state that is known from a snapshot only has none."),
+        )],
     )
 }

@@ -116,6 +116,8 @@ fn event_samples() -> Vec<(&'static str, Value)> {
         ("BulkReply", reply(&bulk)),
         ("EventPage", reply(&page)),
         ("LatestPage", reply(&latest_page())),
+        ("ListPage", list_page()),
+        ("StateItem", list_page()["items"][0].clone()),
         (
             "EventPage",
             reply(&EventPage {
@@ -127,6 +129,20 @@ fn event_samples() -> Vec<(&'static str, Value)> {
         ("Health", reply(&Health::failing(text()))),
         ("Health", reply(&Health::ok())),
     ]
+}
+
+fn list_page() -> Value {
+    let mut out = Vec::new();
+    let item = StateText {
+        key: "x",
+        payload: "{}",
+        ts: 1,
+        seq: 1,
+        id: Some("x"),
+    };
+    write_list_page(&mut out, "x", (3, 1), [item]);
+    let page: ListPage = serde_json::from_slice(&out).unwrap();
+    reply(&page)
 }
 
 fn latest_page() -> LatestPage {
