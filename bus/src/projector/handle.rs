@@ -69,10 +69,13 @@ impl ProjectorHandle {
         let mut status = self.told.lock().clone();
         let tail_seq = self.core.store.topic(&self.input).map(|info| info.tail_seq);
         status.lag = tail_seq.unwrap_or(0).saturating_sub(status.position);
+        if self.has_ended() && !self.core.is_closed() {
+            status.last_error = Some("it panicked, and does not run any more".into());
+        }
         status
     }
 
-    /// Whether it has ended, because the bus is closed.
+    /// Whether it has ended, because the bus is closed or the projector panicked.
     pub fn has_ended(&self) -> bool {
         self.task.is_finished()
     }

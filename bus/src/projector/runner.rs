@@ -142,7 +142,11 @@ impl<P: Projector> Runner<P> {
         let mut tail = self.core.store.watch(&self.input);
         loop {
             let left = match self.read_on(place).await {
-                Ok(Read::More) => continue,
+                Ok(Read::More) => {
+                    // Some stores answer at once, and others want their turn while much is folded.
+                    tokio::task::yield_now().await;
+                    continue;
+                }
                 Ok(Read::CaughtUp) => self.tick_if_due(place).await.err(),
                 Err(left) => Some(left),
             };

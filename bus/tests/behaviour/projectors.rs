@@ -375,6 +375,81 @@ async fn a_state_that_is_not_in_the_output_is_folded_again_from_the_input() {
     assert_eq!(handle.status().position, 8);
 }
 
+/// Cannot bear a certain number.
+struct Touchy;
+
+impl Projector for Touchy {
+    type State = ();
+
+    fn name(&self) -> &str {
+        "touchy"
+    }
+
+    fn input(&self) -> &str {
+        "numbers"
+    }
+
+    fn output(&self) -> &str {
+        "touched"
+    }
+
+    fn fold(&self, (): &mut (), event: &StoredEvent, _now_ms: u64, emit: &mut Emitter) {
+        assert_ne!(event.payload(), "2", "not this one");
+        emit.emit(&1, &key("n")).expect("emitted");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_said_and_nothing_of_its_page_happens() {
+    let bus = bus();
+    let handle = bus.run_projector(Touchy).expect("it starts");
+    publish(&bus, "numbers", 1).await;
+    sleep(1).await;
+    assert_eq!(handle.status().last_error, None);
+    publish(&bus, "numbers", 3).await;
+    sleep(1).await;
+    let status = handle.status();
+    assert!(handle.has_ended());
+    assert!(status.last_error.is_some_and(|why| why.contains("panic")));
+    assert_eq!(
+        read_all(&bus, "touched").await.len() as u64,
+        status.position
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn projectors_that_make_no_sense_are_refused() {
+    struct Named(&'static str, &'static str, &'static str);
+    impl Projector for Named {
+        type State = ();
+
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn input(&self) -> &str {
+            self.1
+        }
+
+        fn output(&self) -> &str {
+            self.2
+        }
+
+        fn fold(&self, (): &mut (), _event: &StoredEvent, _now_ms: u64, _emit: &mut Emitter) {}
+    }
+    let bus = bus();
+    for bad in [
+        Named("", "in", "out"),
+        Named("a/b", "in", "out"),
+        Named("n", "no topic", "out"),
+        Named("n", "in", ""),
+        Named("n", "same", "same"),
+    ] {
+        assert!(bus.run_projector(bad).is_err());
+    }
+    assert!(bus.run_projector(Named("n", "in", "out")).is_ok());
+}
+
 #[tokio::test(start_paused = true)]
 async fn much_input_is_taken_in_pages_and_large_events_too() {
     let bus = bus();

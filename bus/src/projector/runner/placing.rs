@@ -148,6 +148,7 @@ impl<P: Projector> Runner<P> {
                 break;
             }
             next_seq = page.next_seq;
+            tokio::task::yield_now().await;
         }
         Ok(state)
     }
@@ -157,6 +158,7 @@ impl<P: Projector> Runner<P> {
         if keys.done {
             return Ok(None);
         }
+        tokio::task::yield_now().await;
         let after = keys.after.as_deref();
         let latest = self.core.store.latest_keys(&self.output, after, PAGE).await;
         let latest = latest.map_err(failed)?;
