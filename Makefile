@@ -14,7 +14,7 @@ CARGO_FLAGS := --workspace --all-features $(LOCKED)
 HAS_NEXTEST = $(shell cargo nextest --version 2>/dev/null)
 RUN_TESTS = $(if $(HAS_NEXTEST),cargo nextest run --config-file tests/nextest.toml,cargo test --no-fail-fast)
 
-.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash fuzz doc example bench bench-log bench-server bench-peers clean
+.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash fuzz doc example bench bench-log bench-server bench-state bench-peers clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -84,6 +84,9 @@ bench-log: ## Measure the log alone, beside a plain loop that writes the same by
 
 bench-server: ## Measure the server under load: idle and busy connections, export, latency
 	cargo run --release $(LOCKED) -p prombus-bench -- server
+
+bench-state: ## Measure atomic steps, tables in SQLite, rebuilding from snapshots, and reading keys over HTTP
+	cargo run --release $(LOCKED) -p prombus-bench -- state
 
 bench-peers: ## Measure the server beside NATS JetStream and Redis Streams, which are installed where missing; ROWS=a,d for some
 	cargo run --release $(LOCKED) -p prombus-bench -- peers --json target/peers.json $(if $(ROWS),--rows $(ROWS),--svg docs/peers.svg)

@@ -9,6 +9,7 @@ prombus-bench peers [--repeat N] [--svg FILE] [--systems A,B] [--prombus PROGRAM
 
   TABLE          log: the log, the stores and the bus in one process
                  server: the server under load, as a process of its own
+                 state: atomic steps, tables in SQLite, rebuilding from snapshots, reading keys over HTTP
                  peers: the server beside NATS JetStream and Redis Streams, which are installed where they are missing
   --rows A,B     only these rows; an unknown one lists those there are
   --quick        a smoke run of some seconds, whose figures mean nothing

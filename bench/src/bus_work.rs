@@ -47,6 +47,12 @@ pub(crate) fn file_bus(path: &Path, scale: &Scale) -> Outcome<Bus> {
     bus_on(Arc::new(store))
 }
 
+/// The same, where what is published is synced before it is answered.
+pub(crate) fn synced_file_bus(path: &Path, scale: &Scale) -> Outcome<Bus> {
+    let (store, _) = FileStore::open_with(path, Arc::new(SystemClock), options(scale))?;
+    Ok(Bus::open(Arc::new(store), BusOptions::default())?)
+}
+
 /// Publishes events in batches, each of which is waited for. Topics take turns within a batch.
 pub(crate) async fn publish<T: AsRef<str>>(
     bus: &Bus,

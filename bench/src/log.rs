@@ -8,6 +8,7 @@ mod flat;
 mod group_commit;
 mod groups;
 mod open;
+mod payloads;
 mod publish;
 mod read;
 mod stored;
@@ -44,6 +45,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "groups",
         run: groups::run,
+    },
+    Row {
+        name: "payloads",
+        run: payloads::run,
     },
     Row {
         name: "open",

@@ -1,6 +1,6 @@
 //! Measures prombus. `prombus-bench log` measures the log, the stores and the bus in one process, each figure beside a
 //! plain loop that does the least that has to be done, or beside its goal. `prombus-bench server` measures the server
-//! under load, `prombus-bench peers` beside others.
+//! under load, `prombus-bench state` snapshots, projections and steps, `prombus-bench peers` the server beside others.
 
 #![allow(
     clippy::disallowed_methods,
@@ -10,6 +10,7 @@
 mod arguments;
 mod bus_work;
 mod folder;
+mod keyed_work;
 mod log;
 mod log_work;
 mod peers;
@@ -19,6 +20,7 @@ mod report;
 mod sampling;
 mod scale;
 mod server;
+mod state;
 mod table;
 
 use arguments::{Arguments, Command};

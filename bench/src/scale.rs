@@ -33,10 +33,21 @@ pub(crate) struct Scale {
     pub(crate) idle_connections: usize,
     /// Connections to the server that publish and consume at once.
     pub(crate) busy_connections: usize,
+    /// Events that are published to the server and consumed as fast as it goes.
+    pub(crate) busy_events: u64,
     /// Events that the server exports.
     pub(crate) export_events: u64,
     /// Events that go through the server at a steady rate.
     pub(crate) paced_events: u64,
+    /// Events that are consumed with a result published for each.
+    pub(crate) step_events: u64,
+    /// Events that become rows of a table, and how many keys they have.
+    pub(crate) row_events: u64,
+    pub(crate) row_keys: u64,
+    /// States of keys that are read over HTTP.
+    pub(crate) snap_reads: u64,
+    /// Payload sizes at which costs are compared.
+    pub(crate) payload_bytes: Vec<usize>,
 }
 
 impl Scale {
@@ -58,8 +69,14 @@ impl Scale {
             behind_events: 200_000,
             idle_connections: 2_000,
             busy_connections: 200,
+            busy_events: 400_000,
             export_events: 1_000_000,
             paced_events: 25_000,
+            step_events: 400_000,
+            row_events: 500_000,
+            row_keys: 100_000,
+            snap_reads: 100_000,
+            payload_bytes: vec![64, 256, 1_024, 4_096, 16_384, 65_536],
         }
     }
 
@@ -81,8 +98,14 @@ impl Scale {
             behind_events: 2_000,
             idle_connections: 20,
             busy_connections: 5,
+            busy_events: 2_000,
             export_events: 3_000,
             paced_events: 500,
+            step_events: 2_000,
+            row_events: 2_000,
+            row_keys: 200,
+            snap_reads: 320,
+            payload_bytes: vec![64, 4_096],
         }
     }
 

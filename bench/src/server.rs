@@ -1,6 +1,7 @@
 //! The server under load, as a process of its own: what idle connections cost, whether busy ones get on equally, how
 //! fast an export is, and how long an event takes. `prombus-bench server`.
 
+mod cores;
 mod export;
 mod fair;
 mod idle;
@@ -35,21 +36,36 @@ pub(crate) const ROWS: &[Row] = &[
         name: "latency",
         run: latency::run,
     },
+    Row {
+        name: "cores",
+        run: cores::run,
+    },
 ];
 
 const READY: &str = "prombus ready on http://";
 
 /// A server of one row.
-struct Served {
+pub(crate) struct Served {
     process: Process,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Served {
     /// Starts a server on a folder of its own.
-    fn start(folder: &Path) -> Outcome<Self> {
+    pub(crate) fn start(folder: &Path) -> Outcome<Self> {
+        Self::run(folder, Command::new(find_prombus()?))
+    }
+
+    /// The same on so many cores of the machine.
+    fn start_on_cores(folder: &Path, cores: usize) -> Outcome<Self> {
+        let mut command = Command::new("taskset");
+        command.args(["--cpu-list", &format!("0-{}", cores - 1)]);
+        command.arg(find_prombus()?);
+        Self::run(folder, command)
+    }
+
+    fn run(folder: &Path, mut command: Command) -> Outcome<Self> {
         std::fs::create_dir_all(folder)?;
-        let mut command = Command::new(find_prombus()?);
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         command.current_dir(folder);
         let (process, line) = Process::start_and_read_line(&mut command)?;
@@ -63,19 +79,19 @@ impl Served {
     }
 
     /// Makes a topic that is answered after the write.
-    async fn make_topic(&self, topic: &str) -> Outcome<()> {
+    pub(crate) async fn make_topic(&self, topic: &str) -> Outcome<()> {
         let config = r#"{"durability":"os"}"#;
         http::ask(self.address, &format!("PUT /topics/{topic}"), config).await?;
         Ok(())
     }
 
-    async fn connect(&self) -> Outcome<Client> {
+    pub(crate) async fn connect(&self) -> Outcome<Client> {
         let url = format!("ws://{}", self.address);
         Ok(Client::connect(&url, ClientOptions::default()).await?)
     }
 }
 
-fn runtime() -> Outcome<Runtime> {
+pub(crate) fn runtime() -> Outcome<Runtime> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

@@ -4,7 +4,7 @@ use crate::arguments::Arguments;
 use crate::folder::Folder;
 use crate::report::{Line, to_json, to_table};
 use crate::scale::Scale;
-use crate::{Outcome, log, log_work, print, server, tell};
+use crate::{Outcome, log, log_work, print, server, state, tell};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -21,7 +21,11 @@ pub(crate) struct Bench {
     large_log: Option<PathBuf>,
 }
 
-const TABLES: &[(&str, &[Row])] = &[("log", log::ROWS), ("server", server::ROWS)];
+const TABLES: &[(&str, &[Row])] = &[
+    ("log", log::ROWS),
+    ("server", server::ROWS),
+    ("state", state::ROWS),
+];
 
 /// Measures what is asked for and prints it.
 pub(crate) fn measure(arguments: &Arguments) -> Outcome<()> {
@@ -127,7 +131,7 @@ mod tests {
         );
         let unknown = choose("lag", &[]).unwrap_err().to_string();
         assert!(
-            unknown.ends_with("there are: log, server, peers"),
+            unknown.ends_with("there are: log, server, state, peers"),
             "{unknown}"
         );
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const ROWS: [&str; 10] = [
+const LOG_ROWS: [&str; 11] = [
     "append",
     "group-commit",
     "publish",
@@ -15,10 +15,14 @@ const ROWS: [&str; 10] = [
     "read",
     "topics",
     "groups",
+    "payloads",
     "open",
     "behind",
     "stored",
 ];
+
+/// Those of state that need no server.
+const STATE_ROWS: [&str; 3] = ["atomic", "changelog", "rebuild"];
 
 fn bench(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_prombus-bench"))
@@ -30,19 +34,29 @@ fn bench(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn every_row_has_figures() {
+fn every_row_of_the_log_has_figures() {
+    check_figures(&["log"], &LOG_ROWS);
+}
+
+#[test]
+fn every_row_of_state_has_figures() {
+    check_figures(&["state", "--rows", &STATE_ROWS.join(",")], &STATE_ROWS);
+}
+
+fn check_figures(arguments: &[&str], rows: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
     let json = folder.path().join("figures.json");
-    let output = bench(&data, &["log", "--quick", "--json", json.to_str().unwrap()]);
+    let common = ["--quick", "--json", json.to_str().unwrap()];
+    let output = bench(&data, &[arguments, &common].concat());
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
 
     let table = String::from_utf8(output.stdout).unwrap();
     let figures: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     let lines = figures["lines"].as_array().unwrap();
-    for row in ROWS {
+    for &row in rows {
         assert!(table.lines().any(|line| line.starts_with(row)), "{table}");
         assert!(lines.iter().any(|line| line["row"] == row), "{row}");
     }

@@ -1,4 +1,5 @@
-//! Exporting a large topic over HTTP, beside the same bytes through a plain connection.
+//! Exporting a large topic over HTTP, beside the same bytes through a plain connection; and topics that lie interleaved
+//! beside that one, which has its segments alone.
 
 use super::{Served, runtime};
 use crate::Outcome;
@@ -24,9 +25,17 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
     let served = Served::start(&folder)?;
     let runtime = runtime()?;
     let events = bench.scale.export_events;
+    let interleaved: Vec<String> = (0..bench.scale.interleaved_topics)
+        .map(|number| format!("small.{number}"))
+        .collect();
     runtime.block_on(async {
+        let client = served.connect().await?;
         served.make_topic(TOPIC).await?;
-        fill(&served.connect().await?, events).await
+        fill(&client, &[TOPIC.to_owned()], events).await?;
+        for topic in &interleaved {
+            served.make_topic(topic).await?;
+        }
+        fill(&client, &interleaved, events).await
     })?;
     let request = format!("GET /export?topic={TOPIC}&ndjson=1");
     // The same bytes as a file, for the plain connection.
@@ -58,21 +67,45 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
     };
     let plain = || plain_copy(&path).map(|seconds| bytes / seconds);
     let (exports, plains) = in_turns(bench.scale.repeats, export, plain)?;
+    let each = || {
+        let begun = Instant::now();
+        let (mut received, mut lines) = (0, 0);
+        for topic in &interleaved {
+            let request = format!("GET /export?topic={topic}&ndjson=1");
+            let count = |piece: &[u8]| {
+                received += piece.len();
+                lines += memchr::memchr_iter(b'\n', piece).count() as u64;
+            };
+            runtime.block_on(http::stream(served.address, &request, "", count))?;
+        }
+        match lines == events {
+            true => Ok(received as f64 / begun.elapsed().as_secs_f64()),
+            false => Err(format!("{lines} of {events} events were exported").into()),
+        }
+    };
+    let (each, alone) = in_turns(bench.scale.repeats, each, export)?;
     let what = format!("export of {events} events");
+    let of_many = format!("export of each of {} interleaved topics", interleaved.len());
     Ok(vec![
         Line::new(what, Unit::BytesPerSecond, exports)
             .beside("the same bytes from a file over loopback", plains)
             .goal(Goal::RatioAtLeast(MIN_SHARE)),
+        Line::new(of_many, Unit::BytesPerSecond, each)
+            .beside("the topic that lies alone", alone)
+            .goal(Goal::RatioAtLeast(MIN_SHARE)),
     ])
 }
 
-async fn fill(client: &Client, events: u64) -> Outcome<()> {
+/// Publishes events to topics that take turns.
+async fn fill(client: &Client, topics: &[String], events: u64) -> Outcome<()> {
+    let mut turns = topics.iter().cycle();
     let mut number = 0;
     while number < events {
         let mut batch = client.batch();
         for _ in 0..BATCH_EVENTS.min(events - number) {
             let payload = Payload::new(number, 0);
-            batch.add(TOPIC, payload.as_str(), &PublishOptions::default());
+            let topic = turns.next().ok_or("there is no topic")?;
+            batch.add(topic, payload.as_str(), &PublishOptions::default());
             number += 1;
         }
         for result in client.publish_batch(batch).await {
