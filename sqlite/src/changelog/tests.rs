@@ -239,6 +239,25 @@ fn two_of_the_same_projector_do_not_repeat_each_other() {
     );
 }
 
+#[test]
+fn a_file_that_others_write_to_for_long_is_said_to_be_locked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.db");
+    let other = crate::open(&path).expect("a database");
+    other
+        .execute_batch("BEGIN IMMEDIATE")
+        .expect("a transaction");
+    let connection = crate::open(&path).expect("a database");
+    let patience = std::time::Duration::from_millis(1);
+    connection.busy_timeout(patience).expect("less patience");
+    let error = Changelog::open(connection, TOPIC, &ChangelogOptions::new("t"));
+    let error = error.expect_err("it is locked");
+    assert!(
+        error.to_string().contains("the database is locked"),
+        "{error}"
+    );
+}
+
 /// A published payload: a tombstone, or a version and a value.
 #[derive(Debug, Clone)]
 enum Said {

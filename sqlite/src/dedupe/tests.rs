@@ -1,8 +1,12 @@
 //! Marks that are seen until they run out, alone and inside a transaction.
 
 use super::*;
-use prombus::DEFAULT_DEDUPE_TTL_MS;
+use prombus::{
+    Bus, BusOptions, DEFAULT_DEDUPE_TTL_MS, Dedupe, PublishOptions, StartAt, SubscribeOptions,
+};
 use prombus_store::ManualClock;
+use prombus_store::memory::MemoryStore;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn count(connection: &Connection) -> i64 {
     let all = "SELECT count(*) FROM prombus_dedupe";
@@ -61,4 +65,47 @@ fn a_mark_inside_a_transaction_goes_with_it() {
     mark(&transaction, "s", "a", 10, 0).expect("a mark");
     transaction.commit().expect("it commits");
     assert!(seen(&connection, "s", "a", 0).expect("an answer"));
+}
+
+#[tokio::test]
+async fn handlers_on_a_bus_are_not_called_again_for_what_is_marked_here() {
+    let store = Arc::new(MemoryStore::new(Arc::new(prombus::SystemClock)));
+    let bus = Bus::open(store, BusOptions::default()).expect("a bus");
+    for number in 0..5 {
+        let published = bus.publish("mails", &number, &PublishOptions::default());
+        published.await.expect("published");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let connection = crate::open(folder.path().join("a.db")).expect("a database");
+    let marks = SqliteDedupe::new(connection, Arc::new(prombus::SystemClock)).expect("a table");
+    let calls = Arc::new(AtomicU32::new(0));
+    let run = async |handled: u32| {
+        let counted = calls.clone();
+        let options = SubscribeOptions {
+            from: StartAt::Earliest,
+            ..SubscribeOptions::default()
+        };
+        let handler = move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async { Ok::<(), String>(()) }
+        };
+        let dedupe = Dedupe::new(marks.clone());
+        let consumer = bus.subscribe_exactly_once("mails", "mailer", options, dedupe, handler);
+        let consumer = consumer.await.expect("a consumer");
+        for _ in 0..1_000 {
+            let counts = consumer.counts();
+            if counts.handled + counts.skipped == 5 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert_eq!(consumer.counts().handled, u64::from(handled));
+        consumer.stop().await;
+        assert_eq!(calls.load(Ordering::SeqCst), 5);
+    };
+    run(5).await;
+    bus.remove_group("mails", "mailer")
+        .await
+        .expect("forgotten");
+    run(0).await;
 }

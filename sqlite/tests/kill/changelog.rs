@@ -10,6 +10,7 @@ use std::path::Path;
 
 pub(crate) const WORK: Work = Work {
     name: "changelog",
+    steps: 150,
     prepare: publish_changes,
     run,
     judge,

@@ -13,6 +13,7 @@ use std::path::Path;
 
 pub(crate) const WORK: Work = Work {
     name: "handler",
+    steps: 400,
     prepare: publish_changes,
     run,
     judge,

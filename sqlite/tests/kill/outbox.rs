@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 pub(crate) const WORK: Work = Work {
     name: "outbox",
+    steps: 400,
     prepare,
     run,
     judge,
