@@ -27,6 +27,16 @@ pub(crate) fn watch<R: Read>(inner: R, total: Option<u64>) -> Watched<R> {
     Watched { inner, bar }
 }
 
+/// Counts events, for whoever gets them to add to. Nothing is drawn where stderr is no terminal.
+pub(crate) fn count_events() -> ProgressBar {
+    let bar = ProgressBar::no_length();
+    bar.set_draw_target(ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} events, {per_sec}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
 impl<R: Read> Read for Watched<R> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let count = self.inner.read(into)?;

@@ -81,7 +81,10 @@ impl Project {
                 failed?;
             }
         }
-        self.report(&runner.total(), &runner.position());
+        let (total, position) = (runner.total(), runner.position());
+        // The bar goes before the report comes.
+        drop(runner);
+        self.report(&total, &position);
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! A topic of a server, read page by page over HTTP.
 
+use crate::progress::count_events;
 use crate::remote::{Refused, Remote};
+use indicatif::ProgressBar;
 use prombus::ReadLimit;
 use prombus_api::Code;
 use prombus_api::http::{EventPage, ReadQuery, TopicInfo};
@@ -21,6 +23,8 @@ pub(super) struct RemoteSource {
     topic: String,
     /// Whether it waits for a server that is gone to come back.
     is_patient: bool,
+    /// Counts while it catches up.
+    bar: ProgressBar,
 }
 
 impl RemoteSource {
@@ -29,12 +33,14 @@ impl RemoteSource {
             remote: Arc::new(remote),
             topic: topic.to_owned(),
             is_patient: false,
+            bar: count_events(),
         }
     }
 
     /// Whether to wait for a server that is gone to come back.
-    pub(super) fn patient(self, is_patient: bool) -> Self {
-        Self { is_patient, ..self }
+    pub(super) fn patient(mut self, is_patient: bool) -> Self {
+        self.is_patient = is_patient;
+        self
     }
 
     /// Reads a little, for the server's own words where that is refused.
@@ -60,7 +66,11 @@ impl Source for RemoteSource {
         let mut wait_ms = RETRY_MS.0;
         loop {
             let error = match self.read_once(from_seq, limit.events).await {
-                Ok(page) => return Ok(page),
+                Ok(page) => {
+                    // The last event of the page before stands in each one.
+                    self.bar.inc((page.events.len() as u64).saturating_sub(1));
+                    return Ok(page);
+                }
                 Err(error) => error,
             };
             if Refused::code_of(&error) == Some(Code::UnknownTopic) {
@@ -80,8 +90,15 @@ impl Source for RemoteSource {
     }
 
     async fn moved(&mut self, _: u64) -> Result<(), SourceError> {
+        self.bar.finish_and_clear();
         tokio::time::sleep(POLL).await;
         Ok(())
+    }
+}
+
+impl Drop for RemoteSource {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }
 
