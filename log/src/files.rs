@@ -53,4 +53,10 @@ pub trait File: Send + Sync + 'static {
 
     /// Cuts the file, or lengthens it with zeros, to `bytes`.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
+
+    /// Lengthens the file with zeros from its end at `from` to `to`, and takes the space for them on the disk where the
+    /// system can do that ahead. After an error the file may have become longer.
+    fn make_room(&self, _from: u64, to: u64) -> io::Result<()> {
+        self.truncate(to)
+    }
 }

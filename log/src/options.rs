@@ -26,8 +26,8 @@ pub struct LogOptions {
     pub max_keyed_bytes: usize,
     /// Writing waits while this many full segments wait to be sealed: each costs memory for its index.
     pub max_unsealed_segments: usize,
-    /// Zeros are written so far ahead of small commits that wait for a sync: a sync that need not make a new length of
-    /// the file durable takes about two thirds of the time. 0 to do without.
+    /// Space is taken on the disk so far ahead of what is written: writing into it is quicker, and a sync that need not
+    /// make a new length of the file durable takes about two thirds of the time. 0 to do without.
     pub room_ahead_bytes: u64,
     /// What was written with `os` durability is synced at least this often.
     pub os_sync_interval_ms: u64,
@@ -55,7 +55,7 @@ impl Default for LogOptions {
             max_pending_bytes: 64 << 20,
             max_keyed_bytes: 64 << 20,
             max_unsealed_segments: 3,
-            room_ahead_bytes: 256 << 10,
+            room_ahead_bytes: 8 << 20,
             os_sync_interval_ms: 1000,
             maintain_interval_ms: 1000,
             tombstone_ms: 24 * 60 * 60 * 1000,

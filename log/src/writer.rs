@@ -8,6 +8,7 @@ use crate::error::StoreFailed;
 use crate::files::File;
 use crate::front::{Group, NewEvent, ViewChange};
 use crate::gate::Gate;
+use crate::options::LogOptions;
 use crate::record::{LAST_OF_BATCH, StateRecord};
 use crate::segment::stream::StreamSegment;
 use crate::segment::{Layout, SegmentHeader, data_name};
@@ -38,8 +39,10 @@ pub(crate) struct Writer {
     pub(crate) synced_bytes: u64,
     /// The segment's name is not known to be synced.
     is_new: bool,
-    /// Up to here the file holds zeros that are still to be written over, if that is more than `bytes`.
+    /// The length of the file: what lies behind `bytes` is room for what comes.
     room_to: u64,
+    /// Room cannot be made, because the disk is full or the system does not know how.
+    lacks_room: bool,
     /// What the last [`StateRecord::Synced`] in the segment says.
     pub(crate) marked_bytes: u64,
     unsynced: Vec<Unsynced>,
@@ -89,6 +92,7 @@ impl Writer {
             synced_bytes: bytes,
             is_new: false,
             room_to: bytes,
+            lacks_room: false,
             marked_bytes: 0,
             unsynced: Vec::new(),
             spare: Vec::new(),
@@ -113,9 +117,24 @@ impl Writer {
         }
     }
 
+    /// Takes space on the disk before there is something to write to it. Without that the log is slower, not less safe.
+    fn make_room(&mut self, bytes: u64, options: &LogOptions) {
+        let end = self.bytes + bytes;
+        if self.lacks_room || end <= self.room_to || options.room_ahead_bytes == 0 {
+            return;
+        }
+        let to = (end + options.room_ahead_bytes).min(options.segment_bytes);
+        if to > end {
+            match self.file.make_room(self.room_to, to) {
+                Ok(()) => self.room_to = to,
+                Err(_) => self.lacks_room = true,
+            }
+        }
+    }
+
     /// Makes the file end where its records end.
     pub(crate) fn cut_room(&mut self) -> io::Result<()> {
-        if self.room_to > self.bytes {
+        if self.room_to > self.bytes || self.lacks_room {
             self.file.truncate(self.bytes)?;
         }
         self.room_to = self.bytes;
@@ -160,7 +179,6 @@ impl Shared {
             let mut writer = self.writer();
             self.front().sync_wanted = false;
             self.write_pending(&mut writer, roll);
-            self.make_room(&mut writer);
             let unsynced = std::mem::take(&mut writer.unsynced);
             if writer.bytes == writer.synced_bytes {
                 drop(writer);
@@ -179,27 +197,6 @@ impl Shared {
                 for group in unsynced {
                     group.gate.open(Err(failure.clone()));
                 }
-            }
-        }
-    }
-
-    /// Writes zeros ahead where syncs are for little, so that the next ones find the file long enough.
-    fn make_room(&self, writer: &mut Writer) {
-        let ahead = self.options.room_ahead_bytes;
-        let is_little = writer.bytes - writer.synced_bytes <= ahead / 8;
-        if !is_little
-            || writer.bytes == writer.synced_bytes
-            || writer.room_to > writer.bytes + ahead / 8
-        {
-            return;
-        }
-        let from = writer.room_to.max(writer.bytes);
-        let to = (writer.bytes + ahead).min(self.options.segment_bytes);
-        if from < to {
-            let zeros = vec![0; (to - from) as usize];
-            match writer.file.write_at(&zeros, from) {
-                Ok(()) => writer.room_to = to,
-                Err(error) => drop(self.poison(writer, &format!("write failed: {error}"))),
             }
         }
     }
@@ -327,6 +324,7 @@ impl Shared {
         }
         let (segment, offset) = (writer.number, writer.bytes);
         let block = Arc::new(group.bytes);
+        writer.make_room(block.len() as u64, &self.options);
         if let Err(error) = writer.file.write_at(&block, offset) {
             let failure = StoreFailed {
                 cause: format!("write failed: {error}").into(),
@@ -336,6 +334,7 @@ impl Shared {
             return Err(error);
         }
         writer.bytes += block.len() as u64;
+        writer.room_to = writer.room_to.max(writer.bytes);
         // Readers lose nothing before it is certain: upkeep frees what they cannot see any more.
         let (now, after_sync): (Vec<_>, Vec<_>) = group
             .changes

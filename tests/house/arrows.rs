@@ -27,7 +27,7 @@ const ROOMS: &[Room] = &[
         package: "prombus-log",
         folder: "log",
         uses: Uses::Only(&[]),
-        libraries: Some(&["thiserror", "xxhash-rust"]),
+        libraries: Some(&["rustix", "thiserror", "xxhash-rust"]),
     },
     room("prombus-store", "store", Uses::Only(&["prombus-log"])),
     room("prombus", "bus", Uses::Only(&["prombus-store"])),

@@ -130,6 +130,12 @@ impl File for OsFile {
     fn truncate(&self, bytes: u64) -> io::Result<()> {
         self.0.set_len(bytes)
     }
+
+    #[cfg(target_os = "linux")]
+    fn make_room(&self, from: u64, to: u64) -> io::Result<()> {
+        let flags = rustix::fs::FallocateFlags::empty();
+        Ok(rustix::fs::fallocate(&self.0, flags, from, to - from)?)
+    }
 }
 
 /// Makes the folder and those above it that are missing. Each one's own entry is synced, or a crash could lose the
@@ -176,6 +182,10 @@ mod tests {
         assert_eq!(again.read_at(&mut buffer, 6).unwrap(), 5);
         assert_eq!(&buffer[..5], b"world");
         assert_eq!(again.read_at(&mut buffer, 100).unwrap(), 0);
+        again.make_room(11, 20).unwrap();
+        assert_eq!(file.bytes().unwrap(), 20);
+        assert_eq!(again.read_at(&mut buffer, 9).unwrap(), 8);
+        assert_eq!(&buffer, b"ld\0\0\0\0\0\0");
         again.truncate(5).unwrap();
         assert_eq!(file.bytes().unwrap(), 5);
 

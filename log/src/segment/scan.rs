@@ -76,12 +76,25 @@ impl Scanner {
 
     /// Where the first whole record at or behind `from` starts; the end where there is none.
     fn next_whole_record(&mut self, from: u64) -> io::Result<u64> {
-        for candidate in from..self.end {
+        let mut candidate = from;
+        while candidate < self.end {
             if self.looks_like_record(candidate)? && self.record_at(candidate)?.is_some() {
                 return Ok(candidate);
             }
+            candidate = (candidate + 1).max(self.behind_zeros(candidate)?);
         }
         Ok(self.end)
+    }
+
+    /// Where a record may begin if nothing but zeros follows for a while, as in room that was made ahead: its length is
+    /// not zero.
+    fn behind_zeros(&mut self, at: u64) -> io::Result<u64> {
+        const LENGTH_BYTES: u64 = 4;
+        self.load(at, FRAME_BYTES)?;
+        let in_block = (at - self.block_at) as usize;
+        let rest = self.block.get(in_block..).unwrap_or_default();
+        let zeros = rest.iter().take_while(|&&byte| byte == 0).count() as u64;
+        Ok(at + zeros.saturating_sub(LENGTH_BYTES - 1))
     }
 
     /// The whole record at `at`; moves behind it.
