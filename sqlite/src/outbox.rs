@@ -51,8 +51,10 @@ CREATE TABLE IF NOT EXISTS prombus_outbox (
 );
 CREATE INDEX IF NOT EXISTS prombus_outbox_pending ON prombus_outbox (seq) WHERE state = 'pending';
 CREATE INDEX IF NOT EXISTS prombus_outbox_claimed ON prombus_outbox (lease_until_ms) WHERE state = 'claimed';
-CREATE INDEX IF NOT EXISTS prombus_outbox_lanes ON prombus_outbox (topic, key, seq)
-    WHERE key IS NOT NULL AND state IN ('pending', 'claimed');
+CREATE INDEX IF NOT EXISTS prombus_outbox_held ON prombus_outbox (topic, key, seq)
+    WHERE key IS NOT NULL AND state = 'claimed';
+CREATE INDEX IF NOT EXISTS prombus_outbox_waiting ON prombus_outbox (topic, key, seq)
+    WHERE key IS NOT NULL AND state = 'pending' AND due_ms > 0;
 CREATE INDEX IF NOT EXISTS prombus_outbox_sent ON prombus_outbox (sent_ms) WHERE state = 'sent';
 ";
 

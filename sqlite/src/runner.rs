@@ -1,13 +1,17 @@
 //! Runs a projection: reads ahead, hands events over on a thread that may block, checks that the topic is still the
 //! same, and waits at the tail.
 
-use crate::error::{ProjectError, SourceError, TopicReplaced};
+use crate::error::{ProjectError, SourceError, SqliteError, TopicReplaced};
 use crate::event::Event;
 use crate::positions::Position;
 use crate::projection::{Applied, Projection};
 use crate::source::{Source, SourcePage};
+use prombus::ReadLimit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// How long a follower leaves a locked database alone, after having waited for the lock in vain.
+const LOCKED_WAIT: Duration = Duration::from_secs(1);
 
 /// A projection with the source of its events.
 #[derive(Debug)]
@@ -81,6 +85,11 @@ impl<P: Projection, S: Source> Runner<P, S> {
                 Ok(Step::Took) => continue,
                 Ok(Step::AtTail(tail_seq)) => tail_seq,
                 Err(ProjectError::Source(SourceError::UnknownTopic { .. })) => 0,
+                Err(ProjectError::Sqlite(SqliteError::Locked)) => {
+                    // Somebody else writes for long; their transaction ends some day.
+                    tokio::time::sleep(LOCKED_WAIT).await;
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             self.source.moved(tail_seq).await?;
@@ -92,21 +101,14 @@ impl<P: Projection, S: Source> Runner<P, S> {
             let projection = lock(&self.projection);
             (projection.position().clone(), projection.batch())
         };
-        // The last event is read once more, to see that the topic is still the same.
-        let from_seq = position.seq.max(1);
-        let page = match self.ahead.take() {
-            Some((read_from, page)) if read_from == from_seq => page,
-            _ => match self.source.read(from_seq, limit).await {
-                Err(SourceError::UnknownTopic { topic }) if position.seq > 0 => {
-                    return Err(replaced(&topic, &position, "it was deleted"));
-                }
-                page => page?,
-            },
-        };
-        check_same_topic(self.source.topic(), &position, &page)?;
+        let page = self.next_page(&position, limit).await?;
         let tail_seq = page.tail_seq;
         let mut events = page.events;
         events.retain(|event| event.seq() > position.seq);
+        if events.is_empty() && tail_seq > position.seq {
+            // The event at the position was all that the limit allowed.
+            events = self.source.read(position.seq + 1, limit).await?.events;
+        }
         let Some(last_seq) = events.last().map(Event::seq) else {
             return Ok(Step::AtTail(tail_seq.max(position.seq)));
         };
@@ -122,6 +124,27 @@ impl<P: Projection, S: Source> Runner<P, S> {
             tokio::time::sleep(Duration::from_millis(wait_ms)).await;
         }
         Ok(Step::Took)
+    }
+
+    /// What follows the position. The event at the position is read once more, to see that the topic is still the
+    /// same.
+    async fn next_page(
+        &mut self,
+        position: &Position,
+        limit: ReadLimit,
+    ) -> Result<SourcePage, ProjectError> {
+        let from_seq = position.seq.max(1);
+        let page = match self.ahead.take() {
+            Some((read_from, page)) if read_from == from_seq => page,
+            _ => match self.source.read(from_seq, limit).await {
+                Err(SourceError::UnknownTopic { topic }) if position.seq > 0 => {
+                    return Err(replaced(&topic, position, "it was deleted"));
+                }
+                page => page?,
+            },
+        };
+        check_same_topic(self.source.topic(), position, &page)?;
+        Ok(page)
     }
 }
 

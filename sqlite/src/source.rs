@@ -13,7 +13,8 @@ use std::sync::Arc;
 pub struct SourcePage {
     /// Events in the order of their positions. Positions may be missing where retention or compaction took them.
     pub events: Vec<Event>,
-    /// The newest position of the topic; where there are events, it is enough that it is not before the last of them.
+    /// The newest position of the topic. Where there are events, one before it will do, as long as it is not before the
+    /// last of them, and is behind it where there are more.
     pub tail_seq: u64,
 }
 

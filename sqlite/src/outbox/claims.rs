@@ -9,10 +9,9 @@ use crate::error::OutboxError;
 use prombus::Backoff;
 use rusqlite::{Connection, TransactionBehavior, params};
 
-/// Whether there may be something to claim, asked without keeping others from writing.
-const ANY: &str =
-    "SELECT EXISTS (SELECT 1 FROM prombus_outbox WHERE state = 'pending' AND due_ms <= ?1)
-    OR EXISTS (SELECT 1 FROM prombus_outbox WHERE state = 'claimed' AND lease_until_ms <= ?1)";
+/// Whether a worker did not come back.
+const ANY_EXPIRED: &str = "SELECT EXISTS
+    (SELECT 1 FROM prombus_outbox WHERE state = 'claimed' AND lease_until_ms <= ?1)";
 
 /// Rows whose worker did not come back are anybody's again.
 const REQUEUE: &str = "UPDATE prombus_outbox
@@ -20,22 +19,38 @@ const REQUEUE: &str = "UPDATE prombus_outbox
         error = 'the lease of ' || worker || ' ran out'
     WHERE state = 'claimed' AND lease_until_ms <= ?1";
 
-/// Takes what is due, in the order of the rows, up to a number of rows and of bytes. A row with a key waits for the
-/// earlier rows of its topic and key: one that is held, or that waits for its next attempt, holds back those behind it.
-const CLAIM: &str = "WITH due AS (
-        SELECT seq, octet_length(payload) AS bytes FROM prombus_outbox AS mine
-        WHERE state = 'pending' AND due_ms <= ?1
-            AND (key IS NULL OR NOT EXISTS (
-                SELECT 1 FROM prombus_outbox AS earlier
-                WHERE earlier.topic = mine.topic AND earlier.key = mine.key AND earlier.seq < mine.seq
-                    AND earlier.key IS NOT NULL AND earlier.state IN ('pending', 'claimed')
-                    AND NOT (earlier.state = 'pending' AND earlier.due_ms <= ?1)))
-        ORDER BY seq LIMIT ?4),
+/// What is due at `?1`. A row with a key waits for the earlier rows of its topic and key: one that is held, or that
+/// waits for its next attempt, holds back those behind it. Both are few, and have an index each.
+macro_rules! is_due {
+    () => {
+        "mine.state = 'pending' AND mine.due_ms <= ?1 AND (mine.key IS NULL OR NOT EXISTS (
+            SELECT 1 FROM prombus_outbox AS held WHERE held.topic = mine.topic AND held.key = mine.key
+                AND held.seq < mine.seq AND held.key IS NOT NULL AND held.state = 'claimed'
+        ) AND NOT EXISTS (
+            SELECT 1 FROM prombus_outbox AS waiting WHERE waiting.topic = mine.topic
+                AND waiting.key = mine.key AND waiting.seq < mine.seq AND waiting.key IS NOT NULL
+                AND waiting.state = 'pending' AND waiting.due_ms > 0 AND waiting.due_ms > ?1))"
+    };
+}
+
+/// What may be claimed, in the order of the rows, up to a number of rows and of bytes, as a JSON array. Looking for it
+/// keeps nobody from writing.
+const CANDIDATES: &str = concat!(
+    "WITH due AS (SELECT seq, octet_length(payload) AS bytes FROM prombus_outbox AS mine WHERE ",
+    is_due!(),
+    " ORDER BY seq LIMIT ?2),
     summed AS (SELECT seq, sum(bytes) OVER (ORDER BY seq) - bytes AS bytes_before FROM due)
-    UPDATE prombus_outbox
+    SELECT json_group_array(seq) FROM summed WHERE bytes_before < ?3"
+);
+
+/// Claims those of the candidates that are still due.
+const CLAIM: &str = concat!(
+    "UPDATE prombus_outbox AS mine
     SET state = 'claimed', worker = ?2, lease_until_ms = ?3, attempts = attempts + 1
-    WHERE seq IN (SELECT seq FROM summed WHERE bytes_before < ?5)
-    RETURNING ";
+    WHERE mine.seq IN (SELECT value FROM json_each(?4)) AND ",
+    is_due!(),
+    " RETURNING "
+);
 
 /// The event is in the topic, whoever holds the row now.
 const SENT: &str = "UPDATE prombus_outbox
@@ -108,20 +123,17 @@ impl Claims {
         max_bytes: usize,
     ) -> Result<(Vec<OutboxRow>, Settled), OutboxError> {
         let (now, until) = (signed(now_ms), signed(now_ms.saturating_add(self.lease_ms)));
-        let mut any = self.connection.prepare_cached(ANY)?;
-        if !any.query_row([now], |row| row.get::<_, bool>(0))? {
+        let candidates = self.candidates(now, max_rows, max_bytes)?;
+        if candidates == "[]" {
             return Ok((Vec::new(), Settled::default()));
         }
-        drop(any);
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior)?;
-        transaction.prepare_cached(REQUEUE)?.execute([now])?;
         let mut rows = Vec::new();
         let mut settled = Settled::default();
         {
             let mut claim = transaction.prepare_cached(&format!("{CLAIM}{COLUMNS}"))?;
-            let limits = (max_rows as i64, max_bytes.max(1) as i64);
-            let mut claimed = claim.query(params![now, self.worker, until, limits.0, limits.1])?;
+            let mut claimed = claim.query(params![now, self.worker, until, candidates])?;
             let mut bad = Vec::new();
             while let Some(row) = claimed.next()? {
                 match OutboxRow::read(row) {
@@ -139,6 +151,22 @@ impl Claims {
         // What is returned comes in no particular order.
         rows.sort_by_key(|row| row.seq);
         Ok((rows, settled))
+    }
+
+    /// Frees what others did not come back for, and finds what may be claimed.
+    fn candidates(
+        &self,
+        now: i64,
+        max_rows: usize,
+        max_bytes: usize,
+    ) -> Result<String, OutboxError> {
+        let mut any_expired = self.connection.prepare_cached(ANY_EXPIRED)?;
+        if any_expired.query_row([now], |row| row.get::<_, bool>(0))? {
+            self.connection.prepare_cached(REQUEUE)?.execute([now])?;
+        }
+        let mut candidates = self.connection.prepare_cached(CANDIDATES)?;
+        let limits = (max_rows as i64, max_bytes.max(1) as i64);
+        Ok(candidates.query_row(params![now, limits.0, limits.1], |row| row.get(0))?)
     }
 
     /// Writes down what became of rows; those without a result are tried again.

@@ -268,6 +268,21 @@ async fn a_topic_that_was_made_again_is_told_from_the_old_one() {
 }
 
 #[tokio::test]
+async fn the_smallest_batches_get_there_too() {
+    let bus = bus_with(5).await;
+    let options = crate::ChangelogOptions {
+        batch: ReadLimit {
+            events: 1,
+            bytes: 1,
+        },
+        ..crate::ChangelogOptions::new("t")
+    };
+    let table = crate::Changelog::open(tables(), TOPIC, &options).expect("a table");
+    let mut runner = Runner::new(table, BusSource::new(&bus, TOPIC));
+    assert_eq!(runner.catch_up().await.expect("all").events, 5);
+}
+
+#[tokio::test]
 async fn a_topic_that_lost_its_oldest_events_goes_on() {
     let bus = bus_with(5).await;
     let table = crate::Changelog::open(tables(), TOPIC, &crate::ChangelogOptions::new("t"));

@@ -117,8 +117,8 @@ fn read(remote: &Remote, topic: &str, from_seq: u64, limit: usize) -> anyhow::Re
             .map(|event| Event::from_json(event.get()));
         let events = events.collect::<Result<Vec<_>, _>>()?;
         match (events.last(), page.next) {
-            (Some(last), _) => {
-                let tail_seq = last.seq();
+            (Some(last), next) => {
+                let tail_seq = next.unwrap_or(last.seq());
                 return Ok(SourcePage { events, tail_seq });
             }
             (None, Some(next)) => query.start = Some(Position::Seq(next)),
