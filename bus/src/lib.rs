@@ -55,7 +55,7 @@ pub use state::{
     SOURCE_SEQ_HEADER, TablePage,
 };
 pub use subscription::{
-    Context, Delivery, SettleAnswer, StepAnswer, SubscribeOptions, Subscription,
+    Context, Delivery, SettleAnswer, Step, StepAnswer, StepsAnswer, SubscribeOptions, Subscription,
     SubscriptionControl,
 };
 pub use topic::TopicConfig;

@@ -8,7 +8,7 @@ mod subscribing;
 
 pub use delivery::{Context, Delivery};
 pub use options::SubscribeOptions;
-pub use stepping::StepAnswer;
+pub use stepping::{Step, StepAnswer, StepsAnswer};
 pub(crate) use subscribing::subscribe;
 
 use crate::error::SettleError;

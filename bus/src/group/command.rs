@@ -19,8 +19,8 @@ pub(crate) enum Command {
     Join(Box<Join>, Reply<Seat>),
     /// Settles or extends events by their ids.
     Settle(SettleByIds, oneshot::Sender<Vec<Result<(), SettleError>>>),
-    /// Acknowledges events by their ids in one step with publishing others.
-    Step(StepByIds, StepReply),
+    /// Steps of a member, each of which acknowledges events by their ids and publishes others.
+    Steps(MemberId, Vec<(StepByIds, StepReply)>),
     /// What can be told about the group.
     Describe(Reply<GroupInfo>),
     /// Why nothing is flowing.
@@ -43,7 +43,11 @@ impl Command {
                 let refused = what.ids.iter().map(|_| Err(SettleError::Gone)).collect();
                 drop(reply.send(refused));
             }
-            Self::Step(_, reply) => drop(reply.send(Err(StepError::Gone))),
+            Self::Steps(_, steps) => {
+                for (_, reply) in steps {
+                    drop(reply.send(Err(StepError::Gone)));
+                }
+            }
             Self::Describe(reply) => drop(reply.send(Err(error.clone()))),
             Self::Explain(reply) => drop(reply.send(Err(error.clone()))),
             Self::Seek(_, reply) => drop(reply.send(Err(error.clone()))),
@@ -75,7 +79,6 @@ pub(crate) struct SettleByIds {
 
 /// Events to acknowledge by their ids, and what is published in the same step.
 pub(crate) struct StepByIds {
-    pub(crate) member: MemberId,
     pub(crate) ids: Vec<String>,
     pub(crate) events: WholeBatch,
 }

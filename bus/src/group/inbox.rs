@@ -53,8 +53,11 @@ pub(crate) struct StepRequest {
     pub(crate) reply: StepReply,
 }
 
+/// Where the published events lie, or why nothing of the step happened.
+pub(crate) type StepResult = Result<Vec<Published>, StepError>;
+
 /// Where the answer to a step goes.
-pub(crate) type StepReply = oneshot::Sender<Result<Vec<Published>, StepError>>;
+pub(crate) type StepReply = oneshot::Sender<StepResult>;
 
 /// The owner's inbox.
 #[derive(Debug)]

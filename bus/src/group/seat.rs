@@ -1,10 +1,9 @@
 //! A subscription's place in one group. Letting go of it frees its leases at once.
 
 use super::command::{Command, SettleByIds, Settlement, StepByIds};
-use super::inbox::{Inbox, Message};
+use super::inbox::{Inbox, Message, StepResult};
 use super::state::MemberId;
 use crate::error::{SettleError, StepError};
-use crate::publish::{Published, WholeBatch};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -44,25 +43,36 @@ impl Seat {
         }
     }
 
-    /// Acknowledges events by their ids in one step with publishing others.
-    pub(crate) fn step(
+    /// Sends steps to the owner, all at once, with one result for each. One that is refused already is not sent.
+    pub(crate) fn steps(
         &self,
-        ids: Vec<String>,
-        events: WholeBatch,
-    ) -> impl Future<Output = Result<Vec<Published>, StepError>> + Send + 'static + use<> {
-        let by_ids = StepByIds {
-            member: self.member,
-            ids,
-            events,
-        };
+        steps: Vec<Result<StepByIds, StepError>>,
+    ) -> impl Future<Output = Vec<StepResult>> + Send + 'static + use<> {
+        let (mut sent, mut answers) = (Vec::new(), Vec::with_capacity(steps.len()));
+        for step in steps {
+            answers.push(step.map(|step| {
+                let (reply, answer) = oneshot::channel();
+                sent.push((step, reply));
+                answer
+            }));
+        }
+        let steps = Command::Steps(self.member, sent);
         let commands = self.commands.upgrade();
         async move {
-            let commands = commands.ok_or(StepError::Gone)?;
-            let (reply, answer) = oneshot::channel();
-            let sent = commands.send(Command::Step(by_ids, reply)).await;
-            drop(commands);
-            sent.map_err(|_| StepError::Gone)?;
-            answer.await.unwrap_or(Err(StepError::Gone))
+            if let Some(commands) = commands {
+                // An owner that is gone lets go of the replies, which says so.
+                let _ = commands.send(steps).await;
+            } else {
+                drop(steps);
+            }
+            let mut results = Vec::with_capacity(answers.len());
+            for answer in answers {
+                results.push(match answer {
+                    Ok(answer) => answer.await.unwrap_or(Err(StepError::Gone)),
+                    Err(error) => Err(error),
+                });
+            }
+            results
         }
     }
 }

@@ -3,7 +3,8 @@
 use super::SubscriptionControl;
 use super::delivery::{Delivery, Lease};
 use crate::error::StepError;
-use crate::group::inbox::{Message, StepRequest};
+use crate::group::command::StepByIds;
+use crate::group::inbox::{Message, StepRequest, StepResult};
 use crate::publish::{PublishBatch, Published};
 use std::fmt;
 use std::pin::Pin;
@@ -19,7 +20,7 @@ pub struct StepAnswer(Answer);
 enum Answer {
     /// Refused before it was sent.
     Refused(StepError),
-    Sent(oneshot::Receiver<Result<Vec<Published>, StepError>>),
+    Sent(oneshot::Receiver<StepResult>),
 }
 
 impl Delivery {
@@ -56,26 +57,55 @@ impl Delivery {
     }
 }
 
+/// A step that names its events by their ids.
+#[derive(Debug)]
+pub struct Step {
+    /// The events that are acknowledged.
+    pub ids: Vec<String>,
+    /// What is published with that.
+    pub batch: PublishBatch,
+}
+
+/// What came of each of several steps, in their order.
+pub trait StepsAnswer:
+    Future<Output = Vec<Result<Vec<Published>, StepError>>> + Send + 'static
+{
+}
+
+impl<F> StepsAnswer for F where
+    F: Future<Output = Vec<Result<Vec<Published>, StepError>>> + Send + 'static
+{
+}
+
 impl SubscriptionControl {
-    /// Acknowledges events of a topic by their ids and publishes a batch in one atomic step, as
-    /// [`Delivery::ack_and_publish`] does. Nothing happens before the answer is polled; it borrows nothing, so that it
-    /// can be kept.
-    pub fn ack_ids_and_publish(
-        &self,
-        topic: &str,
-        ids: Vec<String>,
-        batch: PublishBatch,
-    ) -> impl Future<Output = Result<Vec<Published>, StepError>> + Send + 'static + use<> {
-        let events = match ids.is_empty() {
-            true => Err(StepError::NotOneGroup),
-            false => batch.into_whole(),
-        };
+    /// Makes steps as [`Delivery::ack_and_publish`] does, for events of one topic that are named by their ids. Each step
+    /// happens or does not whatever becomes of the others. Nothing happens before the answer is polled; it borrows
+    /// nothing, so that it can be kept.
+    pub fn ack_ids_and_publish(&self, topic: &str, steps: Vec<Step>) -> impl StepsAnswer + use<> {
+        let count = steps.len();
         let seats = self.shared.seats();
-        let stepping = events.and_then(|events| {
-            let seat = seats.get(topic).ok_or(StepError::Gone)?;
-            Ok(seat.step(ids, events))
+        let stepping = seats.get(topic).map(|seat| {
+            let steps = steps.into_iter().map(Step::by_ids);
+            seat.steps(steps.collect())
         });
-        async move { stepping?.await }
+        async move {
+            match stepping {
+                Some(stepping) => stepping.await,
+                None => vec![Err(StepError::Gone); count],
+            }
+        }
+    }
+}
+
+impl Step {
+    fn by_ids(self) -> Result<StepByIds, StepError> {
+        match self.ids.is_empty() {
+            true => Err(StepError::NotOneGroup),
+            false => Ok(StepByIds {
+                ids: self.ids,
+                events: self.batch.into_whole()?,
+            }),
+        }
     }
 }
 
@@ -106,7 +136,7 @@ fn step(leases: Vec<Lease>, batch: PublishBatch) -> StepAnswer {
 }
 
 impl Future for StepAnswer {
-    type Output = Result<Vec<Published>, StepError>;
+    type Output = StepResult;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {

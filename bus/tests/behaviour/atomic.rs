@@ -1,12 +1,15 @@
 //! Acknowledging and publishing in one step: both happen or neither, once.
 
+mod crash;
 mod refused;
 mod together;
 mod under_way;
 
 use crate::support::*;
 use prombus::error::StepError;
-use prombus::{Bus, BusOptions, PublishBatch, PublishOptions, SubscribeOptions, Subscription};
+use prombus::{
+    Bus, BusOptions, PublishBatch, PublishOptions, Published, Step, SubscribeOptions, Subscription,
+};
 
 /// A batch with one event for a topic.
 fn result(bus: &Bus, topic: &str, value: u64) -> PublishBatch {
@@ -24,6 +27,21 @@ fn named(bus: &Bus, id: &str, value: u64) -> PublishBatch {
     let mut batch = bus.batch();
     batch.add_value("out", &value, &options);
     batch
+}
+
+/// Makes one step that names its events by their ids.
+async fn step_by_ids(
+    subscription: &Subscription,
+    topic: &str,
+    ids: Vec<String>,
+    batch: PublishBatch,
+) -> Result<Vec<Published>, StepError> {
+    let steps = vec![Step { ids, batch }];
+    let mut answers = subscription
+        .control()
+        .ack_ids_and_publish(topic, steps)
+        .await;
+    answers.pop().expect("one answer for one step")
 }
 
 async fn group(bus: &Bus) -> Subscription {
@@ -122,26 +140,23 @@ async fn several_events_are_settled_in_the_same_step_or_none() {
     assert_eq!(sum.await.expect("the step is made").len(), 1);
     assert_eq!(cursor(&bus).await, 3);
     // One of them is settled, so that the other is not either.
-    let control = subscription.control();
     let ids: Vec<String> = read_all(&bus, "in").await[2..4]
         .iter()
         .map(|event| event.id().into_owned())
         .collect();
-    let again = control
-        .ack_ids_and_publish("in", ids.clone(), result(&bus, "out", 7))
-        .await;
+    let again = step_by_ids(&subscription, "in", ids.clone(), result(&bus, "out", 7)).await;
     assert!(
         matches!(&again, Err(StepError::AlreadySettled(settled)) if settled.seq == 3),
         "{again:?}"
     );
     assert_eq!(cursor(&bus).await, 3, "4 is still held");
-    let one = control
-        .ack_ids_and_publish(
-            "in",
-            vec![ids[1].clone(), ids[1].clone()],
-            result(&bus, "out", 8),
-        )
-        .await;
+    let one = step_by_ids(
+        &subscription,
+        "in",
+        vec![ids[1].clone(), ids[1].clone()],
+        result(&bus, "out", 8),
+    )
+    .await;
     assert_eq!(one.expect("named twice is once").len(), 1);
     last.ack_confirmed().await.expect("settled already is fine");
     assert_eq!(outputs(&bus).await, ["6", "8"]);
@@ -179,20 +194,15 @@ async fn ephemeral_groups_and_fan_in_can_do_it_too() {
             continue;
         }
         let ids = vec![delivery.event.id().into_owned()];
-        let control = subscription.control();
-        let elsewhere = control
-            .ack_ids_and_publish("in.a", ids.clone(), result(&bus, "out", 2))
-            .await;
+        let elsewhere =
+            step_by_ids(&subscription, "in.a", ids.clone(), result(&bus, "out", 2)).await;
         assert!(
             matches!(elsewhere, Err(StepError::UnknownId(_))),
             "{elsewhere:?}"
         );
-        let nowhere = control
-            .ack_ids_and_publish("in.c", ids.clone(), result(&bus, "out", 2))
-            .await;
+        let nowhere = step_by_ids(&subscription, "in.c", ids.clone(), result(&bus, "out", 2)).await;
         assert_eq!(nowhere, Err(StepError::Gone));
-        control
-            .ack_ids_and_publish("in.b", ids, result(&bus, "out", 2))
+        step_by_ids(&subscription, "in.b", ids, result(&bus, "out", 2))
             .await
             .expect("a step");
     }

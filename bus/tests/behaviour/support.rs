@@ -29,6 +29,10 @@ pub(crate) struct TestStore {
     refuses_reads: AtomicBool,
     /// While set, commits happen but nobody hears of it.
     holds_answers: watch::Sender<bool>,
+    /// How many more commits happen before the process is as good as dead.
+    lives: AtomicU64,
+    /// The last of them happens, and nobody hears of it.
+    dies_unheard: AtomicBool,
     /// How many commits were asked for.
     pub(crate) commits: AtomicU64,
     /// What goes wrong with a commit to come, and how many commits of keyed records come before it.
@@ -68,6 +72,8 @@ pub(crate) fn store() -> (Arc<TestStore>, BusOptions) {
         refuses_writes: AtomicBool::new(false),
         refuses_reads: AtomicBool::new(false),
         holds_answers: watch::Sender::new(false),
+        lives: AtomicU64::new(u64::MAX),
+        dies_unheard: AtomicBool::new(false),
         commits: AtomicU64::new(0),
         fault: Mutex::new(None),
     };
@@ -206,6 +212,32 @@ impl TestStore {
         }
     }
 
+    /// After `commits` more nothing is written, as if the process had been killed there: before the next commit, or
+    /// where it is to die `unheard` within it.
+    pub(crate) fn die_after(&self, commits: u64, unheard: bool) {
+        self.dies_unheard.store(unheard, Ordering::SeqCst);
+        self.lives.store(commits, Ordering::SeqCst);
+    }
+
+    /// The next process finds the store as the last one left it.
+    pub(crate) fn revive(&self) {
+        self.lives.store(u64::MAX, Ordering::SeqCst);
+    }
+
+    /// What a commit answers where the process dies before or in it.
+    fn death(&self, batch: &Batch) -> Option<Answer<Receipt, CommitError>> {
+        let lives = self.lives.load(Ordering::SeqCst);
+        if lives > 0 {
+            self.lives.store(lives - 1, Ordering::SeqCst);
+            return None;
+        }
+        if self.dies_unheard.swap(false, Ordering::SeqCst) {
+            drop(self.inner.commit(batch.clone()));
+        }
+        let cause = "the process is dead".into();
+        Some(Box::pin(async { Err(StoreFailed { cause }.into()) }))
+    }
+
     fn read_refused<T>(&self) -> Option<Answer<T, ReadError>> {
         let cause: Arc<str> = "the test says so".into();
         let refuses = self.refuses_reads.load(Ordering::SeqCst);
@@ -217,6 +249,9 @@ impl TestStore {
 impl Store for TestStore {
     fn commit(&self, batch: Batch) -> Answer<Receipt, CommitError> {
         self.commits.fetch_add(1, Ordering::SeqCst);
+        if let Some(death) = self.death(&batch) {
+            return death;
+        }
         let refused = || -> Answer<Receipt, CommitError> {
             let cause = "the test says so".into();
             Box::pin(async { Err(StoreFailed { cause }.into()) })

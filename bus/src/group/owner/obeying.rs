@@ -24,7 +24,11 @@ impl Owner {
             Command::Settle(settle, reply) => {
                 let _ = reply.send(self.settle_by_ids(settle).await);
             }
-            Command::Step(step, reply) => self.step_by_ids(step, reply).await,
+            Command::Steps(member, steps) => {
+                for (step, reply) in steps {
+                    self.step_by_ids(member, step, reply).await;
+                }
+            }
             Command::Describe(reply) => {
                 let _ = reply.send(self.describe());
             }

@@ -58,7 +58,12 @@ impl Owner {
     }
 
     /// Takes in a step that names its events by their ids.
-    pub(super) async fn step_by_ids(&mut self, step: StepByIds, reply: StepReply) {
+    pub(super) async fn step_by_ids(
+        &mut self,
+        member: MemberId,
+        step: StepByIds,
+        reply: StepReply,
+    ) {
         let mut events = Vec::with_capacity(step.ids.len());
         for id in &step.ids {
             match self.position(id).await {
@@ -70,7 +75,7 @@ impl Owner {
             }
         }
         let now_ms = self.core.now_ms();
-        self.begin_step(step.member, events, step.events, reply, now_ms);
+        self.begin_step(member, events, step.events, reply, now_ms);
     }
 
     /// Begins to write the steps that wait, as many as go together.

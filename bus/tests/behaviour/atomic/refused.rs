@@ -148,21 +148,14 @@ async fn what_is_settled_publishes_nothing_more() {
     let delivery = next(&subscription).await;
     let ids = vec![delivery.event.id().into_owned()];
     delivery.ack_confirmed().await.expect("settled");
-    let control = subscription.control();
     for _ in 0..2 {
-        let refused = control
-            .ack_ids_and_publish("in", ids.clone(), result(&bus, "out", 1))
-            .await;
+        let refused = step_by_ids(&subscription, "in", ids.clone(), result(&bus, "out", 1)).await;
         assert_eq!(refusal(refused), (None, "lease_lost"));
     }
     let unknown = vec!["never-was".to_owned()];
-    let refused = control
-        .ack_ids_and_publish("in", unknown, result(&bus, "out", 1))
-        .await;
+    let refused = step_by_ids(&subscription, "in", unknown, result(&bus, "out", 1)).await;
     assert_eq!(refusal(refused), (None, "unknown_id"));
-    let none = control
-        .ack_ids_and_publish("in", Vec::new(), result(&bus, "out", 1))
-        .await;
+    let none = step_by_ids(&subscription, "in", Vec::new(), result(&bus, "out", 1)).await;
     assert_eq!(refusal(none), (None, "bad_frame"));
     assert!(outputs(&bus).await.is_empty());
 }

@@ -148,9 +148,13 @@ async fn other_answers_for_the_event_change_nothing_meanwhile() {
     let world = under_way(true).await;
     let id = read_all(&world.bus, "in").await[0].id().into_owned();
     let control = world.subscription.control();
-    let second = control
-        .ack_ids_and_publish("in", vec![id.clone()], result(&world.bus, "out", 9))
-        .await;
+    let second = step_by_ids(
+        &world.subscription,
+        "in",
+        vec![id.clone()],
+        result(&world.bus, "out", 9),
+    )
+    .await;
     assert!(
         matches!(second, Err(StepError::AlreadySettled(_))),
         "{second:?}"
