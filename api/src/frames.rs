@@ -21,9 +21,12 @@ pub(crate) use event::write_context;
 pub use event::{EventFrame, write_event};
 pub use group::{GroupName, write_pause, write_resume, write_unsubscribe};
 pub use publish::{Publish, write_publish};
-pub use reply::{ErrorFrame, OkFrame, write_error, write_ok, write_published, write_subscribed};
+pub use reply::{
+    ErrorFrame, OkFrame, PublishedFrame, write_error, write_ok, write_published, write_stepped,
+    write_subscribed,
+};
 pub use server::ServerFrame;
-pub use settle::{Ack, Ids, Modack, Nack, write_ack, write_modack, write_nack};
+pub use settle::{Ack, Ids, Modack, Nack, write_ack, write_modack, write_nack, write_step};
 use split::Frame;
 pub use split::{ClientFrames, ServerFrames};
 pub use subscribe::{Subscribe, write_subscribe};

@@ -5,7 +5,7 @@ use crate::auth::AuthError;
 use crate::limits::RateLimited;
 use prombus::ReadError;
 use prombus::error::{
-    AdminError, GroupError, PublishError, SettleError, StateError, SubscribeError,
+    AdminError, GroupError, PublishError, SettleError, StateError, StepError, SubscribeError,
 };
 use prombus_api::{Code, Refusal};
 
@@ -72,6 +72,12 @@ impl From<AdminError> for Denied {
 
 impl From<SettleError> for Denied {
     fn from(error: SettleError) -> Self {
+        Self::of_bus(error.code(), &error, Code::AckFailed)
+    }
+}
+
+impl From<StepError> for Denied {
+    fn from(error: StepError) -> Self {
         Self::of_bus(error.code(), &error, Code::AckFailed)
     }
 }

@@ -23,6 +23,7 @@ mod outbound;
 mod publishing;
 mod replies;
 mod settling;
+mod stepping;
 mod subscriptions;
 mod timing;
 mod upgrade;

@@ -31,3 +31,5 @@ mod publishing;
 mod settling;
 #[path = "sockets/slow_clients.rs"]
 mod slow_clients;
+#[path = "sockets/stepping.rs"]
+mod stepping;

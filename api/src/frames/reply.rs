@@ -2,8 +2,8 @@
 
 use super::required;
 use crate::code::Code;
-use crate::scan::{Fault, Scanner};
-use crate::write::{ObjectWriter, write_number, write_text};
+use crate::scan::{Fault, FromJson, Scanner};
+use crate::write::{ObjectWriter, write_list, write_number, write_text};
 use std::borrow::Cow;
 
 /// Something was done.
@@ -19,6 +19,21 @@ pub struct OkFrame<'a> {
     pub duplicate: bool,
     /// The group of a subscription.
     pub group: Option<Cow<'a, str>>,
+    /// What an ACK published in the same step.
+    pub published: Vec<PublishedFrame<'a>>,
+}
+
+/// An event that an ACK published, as its OK tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PublishedFrame<'a> {
+    /// Where it is.
+    pub topic: Cow<'a, str>,
+    /// Its id.
+    pub id: Cow<'a, str>,
+    /// Its position.
+    pub seq: u64,
+    /// The topic held this id already.
+    pub duplicate: bool,
 }
 
 /// Something was not done.
@@ -64,6 +79,26 @@ pub fn write_subscribed(out: &mut Vec<u8>, group: &str, corr: Option<&str>) {
         .end();
 }
 
+/// Appends the OK of an ACK that published in the same step.
+pub fn write_stepped(out: &mut Vec<u8>, published: &[PublishedFrame<'_>], corr: Option<&str>) {
+    out.extend_from_slice(b"{\"op\":\"OK\"");
+    write_corr(out, corr);
+    out.extend_from_slice(b",\"published\":");
+    write_list(out, published, |out, event| {
+        out.extend_from_slice(b"{\"topic\":");
+        write_text(out, &event.topic);
+        out.extend_from_slice(b",\"id\":");
+        write_text(out, &event.id);
+        out.extend_from_slice(b",\"seq\":");
+        write_number(out, event.seq);
+        if event.duplicate {
+            out.extend_from_slice(b",\"duplicate\":true");
+        }
+        out.push(b'}');
+    });
+    out.push(b'}');
+}
+
 /// Appends an ERR.
 pub fn write_error(
     out: &mut Vec<u8>,
@@ -105,9 +140,30 @@ impl<'a> OkFrame<'a> {
             "seq" => scanner.fill(&mut ok.seq),
             "duplicate" => scanner.fill(&mut ok.duplicate),
             "group" => scanner.fill(&mut ok.group),
+            "published" => scanner.fill(&mut ok.published),
             _ => scanner.ignore(),
         })?;
         Ok(ok)
+    }
+}
+
+impl<'a> FromJson<'a> for PublishedFrame<'a> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        let (mut topic, mut id, mut seq) = (None, None, None);
+        let mut duplicate = false;
+        scanner.object(|scanner, name| match name {
+            "topic" => scanner.fill(&mut topic),
+            "id" => scanner.fill(&mut id),
+            "seq" => scanner.fill(&mut seq),
+            "duplicate" => scanner.fill(&mut duplicate),
+            _ => scanner.ignore(),
+        })?;
+        Ok(Self {
+            topic: required(topic, "topic")?,
+            id: required(id, "id")?,
+            seq: required(seq, "seq")?,
+            duplicate,
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Publish, required};
 use crate::scan::{Fault, FromJson, Scanner};
-use crate::write::{ObjectWriter, ToJson};
+use crate::write::{ObjectWriter, Raw, ToJson};
 use std::borrow::Cow;
 use std::slice;
 
@@ -63,6 +63,24 @@ pub fn write_ack(out: &mut Vec<u8>, ack: &Ack<'_>, corr: Option<&str>) {
     object.field("op", "ACK");
     ack.write(&mut object);
     object.field("corr", &corr).end();
+}
+
+/// Appends an ACK frame whose `publish` is a list that was spelled before.
+pub fn write_step(
+    out: &mut Vec<u8>,
+    topic: &str,
+    group: &str,
+    ids: &Ids<'_>,
+    publish: &[u8],
+    corr: Option<&str>,
+) {
+    let mut object = ObjectWriter::new(out);
+    object.field("op", "ACK");
+    write_named(&mut object, topic, group, ids);
+    object
+        .field("publish", &Raw(publish))
+        .field("corr", &corr)
+        .end();
 }
 
 /// Appends a NACK frame.

@@ -1,15 +1,18 @@
 //! `POST /ack`, `/nack` and `/modack`: what becomes of events that were pulled.
 
 use super::call::Call;
+use super::publish::as_said;
 use super::pull::{Became, Puller};
 use super::reply;
 use crate::auth::Action;
 use crate::denied::Denied;
 use axum::response::Response;
-use prombus::error::SettleError;
+use prombus::Step;
+use prombus::error::{SettleError, StepError};
 use prombus_api::Code;
 use prombus_api::frames::{Ack, Ids, Modack, Nack};
-use prombus_api::http::{Body as _, FailedId, SettleReply};
+use prombus_api::http::{Body as _, FailedId, PublishedEvent, SettleReply};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The most events that one request settles.
@@ -19,13 +22,55 @@ pub(super) async fn ack(mut call: Call) -> Result<Response, Denied> {
     let body = call.json().await?;
     let ack = Ack::parse(&body)?;
     if !ack.publish.is_empty() {
-        let why = "publish: acknowledging and publishing in one step is not supported yet";
-        return Err(Denied::new(Code::BadFrame, why));
+        return step(&call, &ack).await;
     }
     let puller = puller(&call, &ack.topic, &ack.group, &ack.ids).await?;
     let ids = texts(&ack.ids);
     let results = puller.control().ack_ids(&ack.topic, &ids).await;
     settled(&puller, &ack.ids, results, Became::Acked)
+}
+
+/// Acknowledges events and publishes others in one step: all of it happens or nothing.
+async fn step(call: &Call, ack: &Ack<'_>) -> Result<Response, Denied> {
+    let gateway = call.gateway();
+    let mut batch = gateway.bus.batch();
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    for publish in &ack.publish {
+        call.allow(Action::Publish, &publish.topic, None)?;
+        batch.add(&publish.topic, publish.payload, &as_said(&publish.options));
+        *counts.entry(&publish.topic).or_default() += 1;
+    }
+    let puller = puller(call, &ack.topic, &ack.group, &ack.ids).await?;
+    for (topic, count) in counts {
+        call.connection.publish(topic, count)?;
+    }
+    let ids = ack.ids.as_slice();
+    let step = Step {
+        ids: ids.iter().map(|id| (**id).to_owned()).collect(),
+        batch,
+    };
+    let control = puller.control();
+    let mut answers = control.ack_ids_and_publish(&ack.topic, vec![step]).await;
+    let published = answers.pop().unwrap_or(Err(StepError::Gone))?;
+    for id in ids {
+        puller.became(id, Became::AckedOnce);
+    }
+    let mut reply = SettleReply {
+        settled: ids.len() as u64,
+        ..SettleReply::default()
+    };
+    for (publish, published) in ack.publish.iter().zip(published) {
+        if !published.duplicate {
+            gateway.metrics.topic(&publish.topic).published.increment();
+        }
+        reply.published.push(PublishedEvent {
+            topic: publish.topic.to_string(),
+            id: published.id.to_string(),
+            seq: published.seq,
+            duplicate: published.duplicate,
+        });
+    }
+    Ok(reply::json(&reply))
 }
 
 pub(super) async fn nack(mut call: Call) -> Result<Response, Denied> {

@@ -10,6 +10,7 @@ use super::outbound::Outbound;
 use super::publishing::{Gathered, MAX_BATCH_FRAMES};
 use super::replies::{Replies, Reply};
 use super::settling::{Acks, Settling};
+use super::stepping::{Results, Steps};
 use super::subscriptions::Subscriptions;
 use crate::denied::Denied;
 use crate::gateway::Gateway;
@@ -38,6 +39,8 @@ pub(super) struct Conversation {
     gathered: Option<Gathered>,
     /// ACK frames that have not been handed to the bus.
     acks: Option<Acks>,
+    /// ACK frames with `publish` that have not been handed to the bus. While there are some, nothing else is gathered.
+    steps: Option<Steps>,
 }
 
 impl Conversation {
@@ -54,6 +57,7 @@ impl Conversation {
             is_draining: false,
             gathered: None,
             acks: None,
+            steps: None,
         }
     }
 
@@ -77,7 +81,8 @@ impl Conversation {
             Request::Publish(publish) => return self.publish(publish, corr, now_ms),
             Request::Auth(auth) => return self.authenticate(auth, corr).await,
             _ if !self.access.is_granted() => self.access.check(),
-            Request::Ack(ack) => self.ack(ack, corr),
+            Request::Ack(ack) if ack.publish.is_empty() => self.ack(ack, corr),
+            Request::Ack(ack) => self.step(ack, corr, now_ms),
             Request::Nack(nack) => {
                 let reason = nack.reason.as_deref().unwrap_or_default().to_owned();
                 let delay_ms = nack.delay_ms;
@@ -100,6 +105,7 @@ impl Conversation {
     }
 
     fn publish(&mut self, publish: &Publish<'_>, corr: Option<&str>, now_ms: u64) {
+        self.flush_steps();
         let gathered = self
             .gathered
             .get_or_insert_with(|| Gathered::new(self.gateway.bus.batch()));
@@ -108,12 +114,8 @@ impl Conversation {
             false => self.access.publish(&publish.topic),
         };
         let allowed = allowed.and_then(|topic| {
-            let limits = &self.gateway.topic_limits;
-            let within = self.limits.publish(limits, topic, 1, now_ms);
-            within.map(|()| topic).map_err(|limited| {
-                self.gateway.metrics.rate_limited(limited.limit).increment();
-                Denied::from(limited)
-            })
+            let within = within_limits(&self.gateway, &mut self.limits, topic, 1, now_ms);
+            within.map(|()| topic)
         });
         match allowed {
             Ok(topic) => gathered.add(topic, publish, corr),
@@ -125,10 +127,7 @@ impl Conversation {
     }
 
     fn ack(&mut self, ack: &Ack<'_>, corr: Option<&str>) -> Result<(), Denied> {
-        if !ack.publish.is_empty() {
-            let why = "publish: acknowledging and publishing in one step is not supported yet";
-            return Err(Denied::new(Code::BadFrame, why));
-        }
+        self.flush_steps();
         // An OK has its place behind the replies to the frames before it.
         if corr.is_some() {
             self.flush_publishes();
@@ -144,6 +143,40 @@ impl Conversation {
                 acks.add(member, &ack.ids, corr);
                 if let Some(others) = gathered.replace(acks) {
                     self.send_off(others);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Acknowledges events and publishes others in one step.
+    fn step(&mut self, ack: &Ack<'_>, corr: Option<&str>, now_ms: u64) -> Result<(), Denied> {
+        // What was sent before comes before.
+        self.flush_publishes();
+        self.flush_acks();
+        let mut results = Results::new(self.gateway.bus.batch());
+        for publish in &ack.publish {
+            let topic = self.access.publish(&publish.topic)?;
+            results.add(topic.clone(), publish);
+        }
+        let (member, topic) = self.subscriptions.find_for(&ack.topic, &ack.group)?;
+        let topic = match topic {
+            Some(topic) => topic.into(),
+            None => member.topic_of(&ack.ids)?,
+        };
+        // Last, for what is refused does not count.
+        for (topic, count) in results.counts() {
+            within_limits(&self.gateway, &mut self.limits, topic, count, now_ms)?;
+        }
+        match &mut self.steps {
+            Some(steps) if steps.fits(member, &topic) => {
+                steps.add(member, &ack.ids, results, corr);
+            }
+            gathered => {
+                let mut steps = Steps::new(member, topic);
+                steps.add(member, &ack.ids, results, corr);
+                if let Some(others) = gathered.replace(steps) {
+                    self.begin(others);
                 }
             }
         }
@@ -194,9 +227,8 @@ impl Conversation {
     /// Hands what was gathered to the bus.
     pub(super) fn flush(&mut self) {
         self.flush_publishes();
-        if let Some(acks) = self.acks.take() {
-            self.send_off(acks);
-        }
+        self.flush_acks();
+        self.flush_steps();
     }
 
     /// Waits until all frames so far are answered.
@@ -226,6 +258,28 @@ impl Conversation {
         }
     }
 
+    fn flush_acks(&mut self) {
+        if let Some(acks) = self.acks.take() {
+            self.send_off(acks);
+        }
+    }
+
+    fn flush_steps(&mut self) {
+        if let Some(steps) = self.steps.take() {
+            self.begin(steps);
+        }
+    }
+
+    /// Sends steps to the owner of their group.
+    fn begin(&mut self, steps: Steps) {
+        if let Some(member) = self.subscriptions.by_number(steps.member()) {
+            let mut stepping = steps.begin(member);
+            // They are sent by being polled; the replies wait for their turn.
+            let _ = stepping.poll(&mut Context::from_waker(&self.task));
+            self.replies.push(Reply::Stepping(Box::new(stepping)));
+        }
+    }
+
     /// Sends acknowledgements to the owner of their group.
     fn send_off(&mut self, acks: Acks) {
         if let Some(member) = self.subscriptions.by_number(acks.member()) {
@@ -235,6 +289,21 @@ impl Conversation {
             self.replies.push(Reply::Settling(Box::new(settling)));
         }
     }
+}
+
+/// Whether so many events may be published to a topic now; then they count as published.
+fn within_limits(
+    gateway: &Gateway,
+    limits: &mut ConnectionLimits,
+    topic: &str,
+    events: u32,
+    now_ms: u64,
+) -> Result<(), Denied> {
+    let within = limits.publish(&gateway.topic_limits, topic, events, now_ms);
+    within.map_err(|limited| {
+        gateway.metrics.rate_limited(limited.limit).increment();
+        Denied::from(limited)
+    })
 }
 
 pub(super) fn shutting_down() -> Denied {

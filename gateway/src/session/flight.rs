@@ -120,6 +120,16 @@ impl Flight {
             .observe_ms(now_ms.saturating_sub(held.delivered_ms));
     }
 
+    /// Notes that an event of a topic was acknowledged in one step with publishing. The bus says yes to that only once,
+    /// so that it counts also where the delivery has been forgotten.
+    pub(super) fn stepped(&mut self, gateway: &Gateway, topic: &str, hash: u64, now_ms: u64) {
+        if self.held.contains_key(&hash) {
+            return self.settle(hash, Outcome::Acked, now_ms);
+        }
+        let origin = self.origin(gateway, topic);
+        self.origins[origin].series.acked.increment();
+    }
+
     /// Forgets deliveries whose leases have run out. Others may hold their events now.
     pub(super) fn expire(&mut self, now_ms: u64) {
         while let Some(&(deadline_ms, hash)) = self.deadlines.front() {

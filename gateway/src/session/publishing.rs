@@ -7,6 +7,7 @@ use crate::gateway::Gateway;
 use prombus::error::PublishError;
 use prombus::{BatchAnswer, PublishBatch, PublishOptions, Published};
 use prombus_api::frames::{Publish, write_error, write_published};
+use prombus_api::options::PublishOptions as Said;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -50,17 +51,8 @@ impl Gathered {
 
     /// Adds an event.
     pub(super) fn add(&mut self, topic: &Arc<str>, publish: &Publish<'_>, corr: Option<&str>) {
-        let options = &publish.options;
-        let options = PublishOptions {
-            id: options.id.as_deref(),
-            ts: options.ts,
-            key: options.key.as_deref(),
-            headers: &options.headers,
-            tags: &options.tags,
-            caused_by: &options.caused_by,
-            sid: options.sid.as_deref(),
-        };
-        self.batch.add(topic, publish.payload, &options);
+        self.batch
+            .add(topic, publish.payload, &as_said(&publish.options));
         self.notes.corrs.push(corr);
         self.notes.bytes += publish.payload.len();
         match self.notes.topics.last_mut() {
@@ -150,6 +142,19 @@ impl Notes {
                 stored => gateway.metrics.topic(topic).published.add(stored as u64),
             }
         }
+    }
+}
+
+/// What a publisher said, as the bus takes it.
+pub(super) fn as_said<'a>(said: &'a Said<'_>) -> PublishOptions<'a> {
+    PublishOptions {
+        id: said.id.as_deref(),
+        ts: said.ts,
+        key: said.key.as_deref(),
+        headers: &said.headers,
+        tags: &said.tags,
+        caused_by: &said.caused_by,
+        sid: said.sid.as_deref(),
     }
 }
 

@@ -4,6 +4,7 @@
 use super::outbound::Outbound;
 use super::publishing::{Publishing, write_denied};
 use super::settling::Settling;
+use super::stepping::Stepping;
 use super::subscriptions::Subscriptions;
 use crate::denied::Denied;
 use crate::gateway::Gateway;
@@ -35,6 +36,7 @@ pub(super) enum Reply {
     },
     Publishing(Box<Publishing>),
     Settling(Box<Settling>),
+    Stepping(Box<Stepping>),
 }
 
 impl Replies {
@@ -68,6 +70,7 @@ impl Replies {
                     publishing.poll_replies(context, gateway, outbound)
                 }
                 Reply::Settling(settling) => settling.poll(context),
+                Reply::Stepping(stepping) => stepping.poll(context),
                 Reply::Ok { .. } | Reply::Denied { .. } => Poll::Ready(()),
             };
             if ready.is_pending() {
@@ -95,6 +98,7 @@ impl Reply {
         match self {
             Self::Publishing(publishing) => publishing.frames(),
             Self::Settling(settling) => settling.frames(),
+            Self::Stepping(stepping) => stepping.frames(),
             Self::Ok { .. } | Self::Denied { .. } => 1,
         }
     }
@@ -102,7 +106,8 @@ impl Reply {
     fn bytes(&self) -> usize {
         match self {
             Self::Publishing(publishing) => publishing.bytes(),
-            _ => 0,
+            Self::Stepping(stepping) => stepping.bytes(),
+            Self::Ok { .. } | Self::Denied { .. } | Self::Settling(_) => 0,
         }
     }
 
@@ -113,6 +118,7 @@ impl Reply {
             Self::Settling(settling) => {
                 settling.reply(subscriptions, outbound, gateway.now_ms());
             }
+            Self::Stepping(stepping) => stepping.reply(gateway, subscriptions, outbound),
             // It wrote its replies as it learned of them.
             Self::Publishing(_) => {}
         }

@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::server::Running;
 use prombus::{StartAt, SubscribeOptions};
+use prombus_gateway::GatewayOptions;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -341,4 +342,51 @@ async fn what_makes_no_sense_is_refused() {
         .post("/nack", unknown)
         .await
         .is_error(404, "unknown_id");
+}
+
+#[tokio::test]
+async fn an_acknowledgement_publishes_in_the_same_step() {
+    let server = Running::with_scopes(GatewayOptions::default()).await;
+    server.fill("t", 3).await;
+    let mut client = server.client().await;
+    let token = "Bearer publish:out subscribe:t";
+    let mut ask = async |target: &str, body: Value| {
+        let headers = [("authorization", token)];
+        client
+            .request("POST", target, &headers, body.to_string().as_bytes())
+            .await
+    };
+    let wanted = json!({"topic": "t", "group": "g", "from": "earliest", "wait_ms": 10_000});
+    let ids = ids(&ask("/pull", wanted).await.ok());
+    let ack = |ids: &[String], publish: Value| json!({"topic": "t", "group": "g", "ids": ids, "publish": publish});
+
+    let forbidden = json!([{"topic": "out", "payload": 1}, {"topic": "other", "payload": 2}]);
+    ask("/ack", ack(&ids[..1], forbidden))
+        .await
+        .is_error(403, "forbidden");
+    let large =
+        json!([{"topic": "out", "payload": 1}, {"topic": "out", "payload": "x".repeat(1 << 20)}]);
+    ask("/ack", ack(&ids[..1], large))
+        .await
+        .is_error(413, "too_large");
+    assert!(server.bus().topic("out").is_err(), "nothing was published");
+
+    let publish = json!([{"topic": "out", "payload": {"sum": 3}, "opts": {"id": "mine"}}]);
+    let reply = ask("/ack", ack(&ids[..2], publish.clone())).await.ok();
+    assert_eq!(reply["settled"], 2);
+    assert_eq!(
+        reply["published"],
+        json!([{"topic": "out", "id": "mine", "seq": 1}])
+    );
+    ask("/ack", ack(&ids[1..], publish.clone()))
+        .await
+        .is_error(409, "lease_lost");
+    let info = server.bus().group("t", "g").await.expect("it exists");
+    assert_eq!((info.cursor, info.in_flight), (2, 1));
+    let reply = ask("/ack", ack(&ids[2..], publish)).await.ok();
+    assert_eq!(
+        reply["published"],
+        json!([{"topic": "out", "id": "mine", "seq": 1, "duplicate": true}])
+    );
+    assert_eq!(server.bus().topic("out").expect("it exists").tail_seq, 1);
 }

@@ -233,22 +233,6 @@ async fn unsubscribing_frees_leases_and_settles_what_was_acknowledged() {
     assert_eq!(two.event().await["event"]["payload"], 2);
 }
 
-#[tokio::test]
-async fn acknowledging_and_publishing_in_one_step_is_not_there_yet() {
-    let served = serve().await;
-    let mut socket = served.connect().await;
-    socket.subscribe("t", "g", json!({})).await;
-    socket.publish("t", json!(1)).await;
-    let event = socket.event().await;
-    let mut frame = settle("ACK", &event);
-    frame["publish"] = json!([{"topic":"u","payload":1}]);
-    let reply = socket.ask(frame).await;
-    assert_eq!(
-        (&reply["code"], &reply["corr"]),
-        (&json!("bad_frame"), &json!("ACK"))
-    );
-}
-
 async fn until_group(served: &Served, is_so: impl Fn(prombus::GroupInfo) -> bool) {
     for _ in 0..2_000 {
         let info = served.gateway.bus().group("t", "g").await;

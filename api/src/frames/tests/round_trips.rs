@@ -89,12 +89,17 @@ proptest! {
     ) {
         let (id, message) = texts;
         let (mut ok, mut published, mut subscribed, mut error) = (vec![], vec![], vec![], vec![]);
+        let event = PublishedFrame { topic: message.clone(), id: id.clone(), seq, duplicate };
+        let events = vec![event; (seq % 4) as usize];
+        let mut stepped = vec![];
+        write_stepped(&mut stepped, &events, corr.as_deref());
         write_ok(&mut ok, corr.as_deref());
         write_published(&mut published, &id, seq, duplicate, corr.as_deref());
         write_subscribed(&mut subscribed, &id, corr.as_deref());
         write_error(&mut error, code, &message, corr.as_deref(), retry_after_ms);
         let plain = OkFrame { corr: corr.clone(), ..OkFrame::default() };
         let with_id = OkFrame { id: Some(id.clone()), seq: Some(seq), duplicate, ..plain.clone() };
+        let with_events = OkFrame { published: events, ..plain.clone() };
         let with_group = OkFrame { group: Some(id), ..plain.clone() };
         let failed = ErrorFrame { corr, code: code.as_str().into(), message, retry_after_ms };
         prop_assert_eq!(failed.known_code(), Some(code));
@@ -102,6 +107,7 @@ proptest! {
             (ok, ServerFrame::Ok(plain)),
             (published, ServerFrame::Ok(with_id)),
             (subscribed, ServerFrame::Ok(with_group)),
+            (stepped, ServerFrame::Ok(with_events)),
             (error, ServerFrame::Error(failed)),
         ] {
             let written = String::from_utf8(written).unwrap();
@@ -124,6 +130,24 @@ fn the_frames_of_the_contract_are_written_to_the_letter() {
     assert_eq!(
         String::from_utf8(std::mem::take(&mut out)).unwrap(),
         r#"{"op":"OK","corr":"c","id":"i","seq":7,"duplicate":true}"#
+    );
+    let event = PublishedFrame {
+        topic: "t".into(),
+        id: "i".into(),
+        seq: 7,
+        duplicate: false,
+    };
+    write_stepped(&mut out, &[event], Some("c"));
+    assert_eq!(
+        String::from_utf8(std::mem::take(&mut out)).unwrap(),
+        r#"{"op":"OK","corr":"c","published":[{"topic":"t","id":"i","seq":7}]}"#
+    );
+    let publish = br#"[{"topic":"u","payload":1}]"#;
+    let ids = Ids::Many(vec!["i".into()]);
+    write_step(&mut out, "t", "g", &ids, publish, Some("c"));
+    assert_eq!(
+        String::from_utf8(std::mem::take(&mut out)).unwrap(),
+        r#"{"op":"ACK","topic":"t","group":"g","ids":["i"],"publish":[{"topic":"u","payload":1}],"corr":"c"}"#
     );
     write_error(&mut out, Code::RateLimited, "slow down", None, Some(250));
     assert_eq!(

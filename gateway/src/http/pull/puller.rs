@@ -43,8 +43,12 @@ pub(super) struct Asking<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum Became {
     Acked,
+    /// In one step with publishing, to which the bus says yes only once.
+    AckedOnce,
     Nacked,
-    Extended { extend_ms: u64 },
+    Extended {
+        extend_ms: u64,
+    },
 }
 
 impl Puller {
@@ -152,6 +156,9 @@ impl Puller {
             return;
         }
         let Some(held) = state.held.remove(id) else {
+            if what == Became::AckedOnce {
+                self.series.acked.increment();
+            }
             return;
         };
         drop(state);
