@@ -5,6 +5,7 @@ use crate::error::{ConnectError, PublishError};
 use crate::id::IdMaker;
 use crate::options::ClientOptions;
 use crate::publish::outbox::{Answered, Outbox};
+use crate::subscription::Stepping;
 use crate::subscription::desk::Desk;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,6 +65,13 @@ impl Core {
 
     pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves a step to be sent.
+    pub(crate) fn step(&self, step: Stepping) {
+        step.shared.begin_step(step.epoch, step.ids.len());
+        self.desk().step(step);
+        self.bell.ring();
     }
 
     /// A number that nobody else in this client has.

@@ -146,6 +146,43 @@ pub enum SettleError {
     Ended(#[from] Arc<ConnectError>),
 }
 
+/// Why events are not known to be acknowledged and what was to be published with them is not known to be stored.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StepError {
+    /// An event of the batch is no JSON. Nothing was sent.
+    #[error("publish {at}: {error}")]
+    NotPublished {
+        /// Its place in the batch, from 0.
+        at: usize,
+        /// What is wrong with it.
+        error: PublishError,
+    },
+    /// The events came from several subscriptions or topics, or there are none. Nothing was sent.
+    #[error(
+        "a step acknowledges one event at least, and all of them have to be of one subscription and one topic"
+    )]
+    NotOneGroup,
+    /// The server refused it, and nothing of it happened: `lease_lost` where another member holds an event or it is
+    /// settled already, or the word for what is wrong with an event that was to be published.
+    #[error(transparent)]
+    Refused(#[from] ServerError),
+    /// The connection that the events were delivered on is gone, and with it their leases. Nothing was sent; they come
+    /// again.
+    #[error(
+        "the connection broke, and the lease with it; nothing was published, and the event comes again"
+    )]
+    ConnectionLost,
+    /// The connection broke before the answer. All of the step has happened or nothing of it: if the event comes again,
+    /// nothing has.
+    #[error(
+        "the connection broke before the answer, so the whole step may have happened or nothing of it; if nothing has, the event comes again"
+    )]
+    UnknownOutcome,
+    /// The client ended before the answer.
+    #[error(transparent)]
+    Ended(#[from] Arc<ConnectError>),
+}
+
 impl ConnectError {
     /// The word to branch on: the server's, or one of the client's own.
     pub fn code(&self) -> &str {
@@ -190,6 +227,28 @@ impl SubscribeError {
             Self::BadOption { .. } => "bad_option",
             Self::Refused(error) => &error.code,
             Self::Ended(error) => error.code(),
+        }
+    }
+}
+
+impl StepError {
+    /// The word to branch on: the server's, or one of the client's own.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::NotPublished { error, .. } => error.code(),
+            Self::NotOneGroup => "bad_frame",
+            Self::Refused(error) => &error.code,
+            Self::ConnectionLost => "connection_lost",
+            Self::UnknownOutcome => "unknown_outcome",
+            Self::Ended(error) => error.code(),
+        }
+    }
+
+    /// When to come again, where the server said so.
+    pub fn retry_after_ms(&self) -> Option<u64> {
+        match self {
+            Self::Refused(error) => error.retry_after_ms,
+            _ => None,
         }
     }
 }

@@ -54,14 +54,15 @@ mod typed;
 pub use client::Client;
 pub use consumer::Consumer;
 pub use error::{
-    BadUrl, BadValue, ConnectError, PublishError, ServerError, SettleError, SubscribeError,
+    BadUrl, BadValue, ConnectError, PublishError, ServerError, SettleError, StepError,
+    SubscribeError,
 };
 pub use id::Id;
 pub use options::{ClientOptions, Reconnect};
 pub use prombus_api::options::{Filter, Ordering, Position as StartAt};
 pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published};
 pub use subscription::{
-    Context, Delivery, Ended, Event, EventFields, SubscribeOptions, Subscription,
+    Context, Delivery, Ended, Event, EventFields, StepAnswer, SubscribeOptions, Subscription,
     SubscriptionControl,
 };
 pub use token::{Token, TokenProvider, TokenSource};

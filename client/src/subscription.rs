@@ -6,11 +6,14 @@ mod event;
 mod options;
 mod settling;
 pub(crate) mod shared;
+mod stepping;
 
 pub use delivery::{Context, Delivery};
 pub use event::{Event, EventFields};
 pub use options::SubscribeOptions;
 pub(crate) use settling::{AckRun, Confirm, Settle, Settling};
+pub use stepping::StepAnswer;
+pub(crate) use stepping::Stepping;
 
 use crate::client::Alive;
 use crate::error::{ConnectError, ServerError, SubscribeError};

@@ -2,6 +2,8 @@
 //! process, broken connections in between, and a restart of the server.
 #![cfg(test)]
 
+mod stepping;
+
 use prombus::{Bus, BusOptions, SystemClock};
 use prombus_client::{
     Client, ClientOptions, Delivery, PublishOptions, Reconnect, StartAt, SubscribeOptions,

@@ -1,10 +1,10 @@
 //! What the server says: replies to publishes and requests, deliveries, errors.
 
 use super::handshake::{AUTH_CORR, protocol, server_error};
-use super::requests::{Request, is_retryable, reply};
+use super::requests::{Request, is_retryable, reply, reply_step};
 use super::session::Session;
 use super::{SeatState, SessionEnd};
-use crate::error::{ConnectError, PublishError, ServerError, SettleError};
+use crate::error::{ConnectError, PublishError, ServerError, SettleError, StepError};
 use crate::id::Id;
 use crate::publish::Published;
 use crate::publish::outbox::Reply;
@@ -12,7 +12,9 @@ use crate::socket::Broken;
 use crate::subscription::shared::{Arrived, Shared};
 use crate::subscription::{Context, Event};
 use prombus_api::Code;
-use prombus_api::frames::{ErrorFrame, EventFrame, OkFrame, ServerFrame, ServerFrames};
+use prombus_api::frames::{
+    ErrorFrame, EventFrame, OkFrame, PublishedFrame, ServerFrame, ServerFrames,
+};
 use std::sync::Arc;
 
 impl Session<'_> {
@@ -119,6 +121,13 @@ impl Session<'_> {
             }
             Some(Request::Acks(shared, run)) => shared.acknowledged(&run.ids),
             Some(Request::Confirm(confirm)) => reply(confirm, Ok(())),
+            Some(Request::Step(step)) => {
+                let published = ok.published.iter().map(published);
+                let Some(published) = published.collect() else {
+                    return Err(self.violation("an id in the OK of an ACK is none".to_owned()));
+                };
+                reply_step(step, Ok(published));
+            }
             Some(Request::Unsubscribe(Some(gone))) => drop(gone.send(())),
             Some(Request::Unsubscribe(None) | Request::Settle) | None => {}
         }
@@ -141,6 +150,7 @@ impl Session<'_> {
             Some(Request::Acks(shared, run)) if is_retryable(&error) => shared.ack_again(run),
             Some(Request::Acks(shared, run)) => shared.acknowledged(&run.ids),
             Some(Request::Confirm(confirm)) => reply(confirm, Err(SettleError::Refused(error))),
+            Some(Request::Step(step)) => reply_step(step, Err(StepError::Refused(error))),
             Some(Request::Unsubscribe(Some(gone))) => drop(gone.send(())),
             Some(Request::Unsubscribe(None) | Request::Settle) | None => {}
         }
@@ -214,4 +224,13 @@ impl Session<'_> {
     fn going_down(&self, error: &ServerError) -> SessionEnd {
         self.lost(&Broken::Gone(error.to_string()))
     }
+}
+
+/// An event that a step published, unless its id is none.
+fn published(frame: &PublishedFrame<'_>) -> Option<Published> {
+    Some(Published {
+        id: Id::new(&frame.id)?,
+        seq: frame.seq,
+        duplicate: frame.duplicate,
+    })
 }

@@ -1,9 +1,10 @@
 //! Frames other than publishes that an answer is expected for, by the number in their `corr`.
 
 use crate::core::Core;
-use crate::error::{ServerError, SettleError};
+use crate::error::{ServerError, SettleError, StepError};
+use crate::publish::Published;
 use crate::subscription::shared::Shared;
-use crate::subscription::{AckRun, Confirm, Settle};
+use crate::subscription::{AckRun, Confirm, Settle, Stepping};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -21,6 +22,7 @@ pub(super) enum Request {
     Unsubscribe(Option<oneshot::Sender<()>>),
     Acks(Arc<Shared>, AckRun),
     Confirm(Confirm),
+    Step(Stepping),
     /// One that nobody waits for.
     Settle,
 }
@@ -67,6 +69,7 @@ impl Requests {
                     core.desk().confirm(confirm);
                 }
                 Request::Confirm(confirm) => reply(confirm, Err(SettleError::ConnectionLost)),
+                Request::Step(step) => reply_step(step, Err(StepError::UnknownOutcome)),
                 Request::Unsubscribe(Some(gone)) => drop(gone.send(())),
                 Request::Unsubscribe(None) | Request::Subscribe(_) | Request::Settle => {}
             }
@@ -78,6 +81,12 @@ impl Requests {
 /// Tells whoever waits for a confirmation, if they still do.
 pub(super) fn reply(confirm: Confirm, result: Result<(), SettleError>) {
     let _ = confirm.reply.send(result);
+}
+
+/// Tells whoever waits for a step, if they still do, and gives its room back.
+pub(super) fn reply_step(step: Stepping, result: Result<Vec<Published>, StepError>) {
+    drop(step.room);
+    let _ = step.reply.send(result);
 }
 
 /// Whether what was refused may be taken later.

@@ -1,18 +1,22 @@
 //! What subscriptions want, turned into frames.
 
-use super::requests::{Request, reply};
+use super::requests::{Request, reply, reply_step};
 use super::session::Session;
 use super::{Seat, SeatState};
-use crate::error::SettleError;
+use crate::error::{SettleError, StepError};
 use crate::id::Id;
 use crate::subscription::shared::Shared;
-use crate::subscription::{AckRun, Confirm, Ended, Settle, Settling};
+use crate::subscription::{AckRun, Confirm, Ended, Settle, Settling, Stepping};
 use prombus_api::frames::{
     Ack, Ids, Modack, Nack, Subscribe, write_ack, write_modack, write_nack, write_pause,
-    write_resume, write_subscribe, write_unsubscribe,
+    write_resume, write_step, write_subscribe, write_unsubscribe,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// A message with steps is closed when it has this many bytes, so that the server can begin with one while the next is
+/// still written.
+const STEPS_BYTES: usize = 48 << 10;
 
 impl Session<'_> {
     /// Turns what subscriptions want into frames, unless the server owes too many answers already.
@@ -21,12 +25,19 @@ impl Session<'_> {
             return;
         }
         let core = self.link.core.clone();
-        core.desk().take(&mut self.touched, &mut self.confirms);
+        core.desk()
+            .take(&mut self.touched, &mut self.confirms, &mut self.steps);
         let is_closing = core.is_closing();
         if is_closing && !self.has_begun_to_close {
             self.has_begun_to_close = true;
             let seats = self.link.seats.values();
             self.touched.extend(seats.map(|seat| seat.shared.clone()));
+        }
+        // Before anything that ends a subscription. A message with many steps is closed when it is large.
+        while self.controls.len() < STEPS_BYTES
+            && let Some(step) = self.steps.pop_front()
+        {
+            self.write_step(step);
         }
         for shared in std::mem::take(&mut self.touched) {
             self.serve(&shared, is_closing);
@@ -123,6 +134,20 @@ impl Session<'_> {
             publish: Vec::new(),
         };
         self.push_control(|out| write_ack(out, &ack, Some(&corr)));
+    }
+
+    fn write_step(&mut self, mut step: Stepping) {
+        if step.shared.epoch() != step.epoch {
+            return reply_step(step, Err(StepError::ConnectionLost));
+        }
+        let group = step.shared.group();
+        let topic = step.topic.clone();
+        let (publish, ids) = (std::mem::take(&mut step.publish), step.ids.clone());
+        let corr = self.link.requests.add(Request::Step(step));
+        let ids = ids.iter().map(|id| Cow::Borrowed(id.as_str())).collect();
+        self.push_control(|out| {
+            write_step(out, &topic, &group, &Ids::Many(ids), &publish, Some(&corr));
+        });
     }
 
     fn write_confirm(&mut self, confirm: Confirm) {

@@ -6,8 +6,8 @@ use super::timers::{Due, Timers};
 use super::{Link, SessionEnd};
 use crate::publish::outbox::Reply;
 use crate::socket::{Broken, Incoming, Socket};
-use crate::subscription::Confirm;
 use crate::subscription::shared::{Arrived, Shared};
+use crate::subscription::{Confirm, Stepping};
 use crate::token::Token;
 use std::collections::VecDeque;
 use std::future::Future;
@@ -22,12 +22,13 @@ pub(super) struct Session<'a> {
     pub(super) timers: Timers,
     pub(super) routes: Routes,
     /// Frames other than publishes that go out next, with commas between them.
-    controls: Vec<u8>,
+    pub(super) controls: Vec<u8>,
     /// Subscriptions to be looked at.
     pub(super) touched: Vec<Arc<Shared>>,
     /// Subscriptions whose acknowledgements wait for others.
     pub(super) lingering: Vec<Arc<Shared>>,
     pub(super) confirms: VecDeque<Confirm>,
+    pub(super) steps: VecDeque<Stepping>,
     /// Replies of one message, kept for its allocation.
     pub(super) replies: Vec<Reply>,
     /// Deliveries of one message to one subscription, kept for its allocation.
@@ -65,6 +66,7 @@ impl<'a> Session<'a> {
             touched,
             lingering: Vec::new(),
             confirms: VecDeque::new(),
+            steps: VecDeque::new(),
             replies: Vec::new(),
             arriving: Vec::new(),
             refreshing: None,
@@ -185,6 +187,7 @@ impl<'a> Session<'a> {
     fn has_work(&self) -> bool {
         let core = &self.link.core;
         let has_word = !self.touched.is_empty()
+            || !self.steps.is_empty()
             || !core.desk().is_empty()
             || (core.is_closing() && !self.has_begun_to_close);
         !self.controls.is_empty()
@@ -211,6 +214,7 @@ impl<'a> Session<'a> {
         self.has_begun_to_close
             && self.controls.is_empty()
             && self.touched.is_empty()
+            && self.steps.is_empty()
             && self.link.requests.is_empty()
             && self.link.core.desk().is_empty()
             && self.link.core.outbox().is_empty()

@@ -3,10 +3,13 @@
 use super::encode::{Encoded, Safety};
 use super::{BatchAnswer, PublishAnswer, PublishOptions, encode, encode_value};
 use crate::core::Core;
-use crate::error::PublishError;
+use crate::error::{PublishError, StepError};
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
+
+/// What a frame has before the fields of its event.
+const FRAME_OPENING: &[u8] = br#"{"op":"PUBLISH","#;
 
 /// Events to be published in order. An event that is not as it should be gets its error in the answer and does not
 /// keep the others from being stored.
@@ -56,6 +59,26 @@ impl PublishBatch {
     /// Whether none was added.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
+    }
+
+    /// The events as a list for an ACK that publishes them, or why they cannot be one.
+    pub(crate) fn into_list(self) -> Result<Vec<u8>, StepError> {
+        let mut list = Vec::with_capacity(self.text.len() + 2 * self.frames.len() + 2);
+        let mut from = 0;
+        list.push(b'[');
+        for (at, frame) in self.frames.into_iter().enumerate() {
+            let (end, _) = frame.map_err(|error| StepError::NotPublished { at, error })?;
+            if at > 0 {
+                list.push(b',');
+            }
+            let text = &self.text[from..end];
+            list.push(b'{');
+            list.extend_from_slice(text.strip_prefix(FRAME_OPENING).unwrap_or(text));
+            list.push(b'}');
+            from = end;
+        }
+        list.push(b']');
+        Ok(list)
     }
 
     /// Sends the events.

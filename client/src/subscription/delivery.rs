@@ -18,7 +18,7 @@ pub struct Delivery {
     pub event: Event,
     /// The circumstances.
     pub context: Context,
-    lease: Lease,
+    pub(super) lease: Lease,
 }
 
 /// The circumstances of a delivery.
@@ -32,9 +32,9 @@ pub struct Context {
 
 /// Who has the lease, and on which connection it came.
 #[derive(Clone)]
-struct Lease {
-    shared: Arc<Shared>,
-    epoch: u64,
+pub(super) struct Lease {
+    pub(super) shared: Arc<Shared>,
+    pub(super) epoch: u64,
 }
 
 impl Delivery {

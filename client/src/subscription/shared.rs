@@ -17,7 +17,7 @@ use tokio::sync::{Notify, oneshot};
 /// The shared part of a subscription.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     pub(crate) number: u64,
     /// A topic or a pattern.
     pub(crate) topic: Arc<str>,
@@ -296,6 +296,14 @@ impl Shared {
         self.core.desk().confirm(confirm);
         self.core.bell.ring();
         answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Notes that events go out of the subscriber's hands with a step.
+    pub(crate) fn begin_step(&self, epoch: u64, count: usize) {
+        let mut inner = self.inner();
+        if epoch == inner.epoch {
+            inner.handed_out = inner.handed_out.saturating_sub(count);
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
