@@ -4,8 +4,10 @@ use futures_core::Stream;
 use futures_sink::Sink;
 use prombus_api::Code;
 use prombus_api::frames::{
-    ClientFrames, Request, write_error, write_event, write_ok, write_published, write_subscribed,
+    Ack, ClientFrames, PublishedFrame, Request, write_error, write_event, write_ok,
+    write_published, write_stepped, write_subscribed,
 };
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -26,6 +28,8 @@ pub(crate) struct State {
     /// Payloads in the order of the topic's positions, whatever the topic.
     pub(crate) log: Vec<Stored>,
     ids: BTreeMap<String, usize>,
+    /// What steps have published.
+    pub(crate) outputs: Vec<Stored>,
     pub(crate) group: Group,
     /// How each connection ends, in their order; those after the last one live.
     pub(crate) faults: VecDeque<Fault>,
@@ -257,6 +261,9 @@ impl State {
                 }
                 return;
             }
+            Request::Ack(ack) if !ack.publish.is_empty() => {
+                return self.step(number, ack, corr, out);
+            }
             Request::Ack(ack) => {
                 let ids: Vec<&str> = ack.ids.as_slice().iter().map(|id| &**id).collect();
                 self.seen.push(format!("ACK {}", ids.len()));
@@ -279,6 +286,48 @@ impl State {
         if corr.is_some() {
             write_ok(out, corr);
         }
+    }
+
+    /// Both or neither: nothing is published for what is settled, or held by another connection.
+    fn step(&mut self, number: usize, ack: &Ack<'_>, corr: Option<&str>, out: &mut Vec<u8>) {
+        let places: Vec<usize> = ack
+            .ids
+            .as_slice()
+            .iter()
+            .map(|id| self.ids[&**id])
+            .collect();
+        let is_held = |at: &usize| self.group.leases.get(at) == Some(&number);
+        if !places.iter().all(is_held) {
+            return write_error(out, Code::LeaseLost, "it is not yours", corr, None);
+        }
+        for at in places {
+            *self.group.settled.entry(at).or_default() += 1;
+            self.group.leases.remove(&at);
+        }
+        let mut published = Vec::new();
+        for publish in &ack.publish {
+            let seq = self.outputs.len() as u64 + 1;
+            let id = publish.options.id.clone();
+            let id = id.map_or_else(|| format!("made-{seq}"), Cow::into_owned);
+            self.outputs.push(Stored {
+                id: id.clone(),
+                payload: publish.payload.to_owned(),
+            });
+            published.push(PublishedFrame {
+                topic: publish.topic.clone(),
+                id: id.into(),
+                seq,
+                duplicate: false,
+            });
+        }
+        write_stepped(out, &published, corr);
+    }
+
+    /// Somebody else has settled an event.
+    pub(crate) fn settle(&mut self, id: &str) {
+        let at = self.ids[id];
+        self.group.leases.remove(&at);
+        self.group.settled.insert(at, 1);
     }
 
     /// As the contract has it: it settles unless another connection holds the event.

@@ -7,6 +7,7 @@ mod broker;
 mod consuming;
 mod publishing;
 mod seeds;
+mod stepping;
 
 use prombus_client::{Client, ClientOptions, Reconnect};
 use std::future::Future;
