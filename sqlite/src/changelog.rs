@@ -164,6 +164,8 @@ fn set_up(
         }
         _ => {
             if !exists {
+                // Whatever the name stood for before is gone with its table.
+                owner.forget(&transaction)?;
                 table.make(&transaction)?;
             }
             table.check_shape(&transaction)?;

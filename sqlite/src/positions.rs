@@ -77,6 +77,13 @@ impl Owner {
         .optional()
     }
 
+    /// Forgets the positions of this name in all topics.
+    pub(crate) fn forget(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let forget = "DELETE FROM prombus_positions WHERE projector = ?1";
+        connection.execute(forget, [&self.projector])?;
+        Ok(())
+    }
+
     /// Writes the position, inside the transaction of the rows.
     pub(crate) fn save(&self, connection: &Connection, to: &Position) -> rusqlite::Result<()> {
         let mut save = connection.prepare_cached(SAVE)?;

@@ -166,8 +166,12 @@ fn opening_again_goes_on_and_another_definition_is_refused() {
         .expect("a database")
         .execute_batch("DROP TABLE orders")
         .expect("gone");
-    let anew = open(&options).expect("it is made again");
+    let anew = Changelog::open(crate::open(&path).expect("a database"), "other", &options);
+    let mut anew = anew.expect("it is made again, also of another topic");
     assert_eq!(anew.position(), &Position::default());
+    anew.apply(&[event(1, Some("a"), "1")]).expect("a batch");
+    let error = open(&options).expect_err("the old position went with the old table");
+    assert!(error.to_string().contains("not from this topic"), "{error}");
 }
 
 #[test]

@@ -268,6 +268,43 @@ async fn a_topic_that_was_made_again_is_told_from_the_old_one() {
 }
 
 #[tokio::test]
+async fn following_ends_with_the_bus() {
+    let bus = bus_with(2).await;
+    let table = crate::Changelog::open(tables(), TOPIC, &crate::ChangelogOptions::new("t"));
+    let mut runner = Runner::new(table.expect("a table"), BusSource::new(&bus, TOPIC));
+    runner.catch_up().await.expect("all");
+    let follower = tokio::spawn(async move { runner.follow().await });
+    bus.close().await.expect("closed");
+    let stopped = follower.await.expect("its end").expect_err("it ended");
+    assert!(matches!(stopped, ProjectError::Source(_)), "{stopped}");
+}
+
+#[tokio::test]
+async fn a_follower_waits_for_a_topic_that_is_yet_to_be_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || crate::open(folder.path().join("a.db")).expect("a database");
+    let bus = bus_with(0).await;
+    let table = crate::Changelog::open(open(), TOPIC, &crate::ChangelogOptions::new("t"));
+    let mut runner = Runner::new(table.expect("a table"), BusSource::new(&bus, TOPIC));
+    let follower = tokio::spawn(async move { runner.follow().await });
+    // The follower has looked, and waits.
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    publish(&bus, 3).await;
+    let reader = open();
+    let mut rows = 0;
+    for _ in 0..1_000 {
+        let count = reader.query_row("SELECT count(*) FROM t", [], |row| row.get(0));
+        rows = count.expect("a count");
+        if rows == 3 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(rows, 3);
+    follower.abort();
+}
+
+#[tokio::test]
 async fn the_smallest_batches_get_there_too() {
     let bus = bus_with(5).await;
     let options = crate::ChangelogOptions {
