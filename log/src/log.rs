@@ -148,6 +148,11 @@ impl Log {
         self.shared.latest(topic, key)
     }
 
+    /// The latest event of a key if it is in memory; `None` where the disk has to be asked.
+    pub fn latest_recent(&self, topic: &str, key: &str) -> Result<Option<StoredEvent>, ReadError> {
+        self.shared.latest_recent(topic, key)
+    }
+
     /// For each key, its latest event in the order of positions among those with this ts or an earlier one.
     pub fn latest_at(
         &self,

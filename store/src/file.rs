@@ -132,8 +132,14 @@ impl Store for FileStore {
     }
 
     fn latest(&self, topic: &Arc<str>, key: &str) -> Answer<Option<StoredEvent>, ReadError> {
-        let (topic, key) = (topic.clone(), key.to_owned());
-        self.reading(move |log| log.latest(&topic, &key))
+        match self.log.latest_recent(topic, key) {
+            Ok(Some(event)) => answered(Ok(Some(event))),
+            Err(error) => answered(Err(error)),
+            Ok(None) => {
+                let (topic, key) = (topic.clone(), key.to_owned());
+                self.reading(move |log| log.latest(&topic, &key))
+            }
+        }
     }
 
     fn latest_keys(

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// How many keys one page has.
-const LOAD_PAGE_KEYS: usize = 8_192;
+/// How many keys one page has at most; large payloads make it shorter.
+const LOAD_PAGE_KEYS: usize = 32_768;
 /// The most keys that may change while a table is loaded.
 const MAX_AHEAD_KEYS: usize = 1 << 20;
 

@@ -3,6 +3,7 @@
 //! What is known of the past, and when it is not:
 //!
 //! - An event that is still the latest of its key and is not later than the time is the answer, whatever is gone.
+//! - A key of which nothing at all is kept was not there, as long as the tombstones since then are kept.
 //! - Otherwise the log is asked, and its answer counts if nothing that compaction took can have come behind it.
 //! - Otherwise a snapshot that was made after that time is asked: what it says of a key counts if that was not later
 //!   than the time, for then the key has not changed in between.
@@ -57,9 +58,13 @@ impl Bus {
         at_ts: u64,
     ) -> Result<Option<KeyState>, StateError> {
         let topic = self.state_topic(topic)?;
-        let latest = self.store().latest(&topic, key).await?;
-        if let Some(event) = latest.filter(|event| event.ts() <= at_ts) {
-            return Ok(KeyState::of(&event));
+        match self.store().latest(&topic, key).await? {
+            Some(event) if event.ts() <= at_ts => return Ok(KeyState::of(&event)),
+            // Had it been there then, something of it would be left, if only the tombstone of its deletion.
+            None if self.knows_deletions(at_ts) && !self.is_forgotten(&topic, at_ts).await? => {
+                return Ok(None);
+            }
+            _ => {}
         }
         let states = self.states_at(&topic, vec![key.to_owned()], at_ts).await?;
         Ok(states.into_values().next())
@@ -199,17 +204,21 @@ impl Bus {
     /// Refuses a table of a time whose deletions compaction may have forgotten: a key that is gone without a trace
     /// would be missing in it.
     fn check_deletions_known(&self, topic: &Arc<str>, at_ts: u64) -> Result<(), StateError> {
-        let is_old = at_ts.saturating_add(TOMBSTONES_STAY_MS) < self.core().now_ms();
         let has_gaps = |info: TopicInfo| info.events < info.tail_seq + 1 - info.first_seq;
-        match is_old && self.store().topic(topic).is_some_and(has_gaps) {
-            false => Ok(()),
-            true => Err(HistoryGone {
+        match self.knows_deletions(at_ts) || !self.store().topic(topic).is_some_and(has_gaps) {
+            true => Ok(()),
+            false => Err(HistoryGone {
                 topic: topic.clone(),
                 key: None,
                 at_ts,
             }
             .into()),
         }
+    }
+
+    /// Whether the tombstones of everything that was deleted since a time are still kept.
+    fn knows_deletions(&self, at_ts: u64) -> bool {
+        at_ts.saturating_add(TOMBSTONES_STAY_MS) >= self.core().now_ms()
     }
 }
 

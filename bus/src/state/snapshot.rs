@@ -14,7 +14,6 @@
 //! are made at once one comes to nothing.
 
 use super::KeyState;
-use crate::event::EventFields;
 use prombus_store::StoredEvent;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -56,8 +55,25 @@ pub(super) struct SnapshotRecord {
     pub(super) whole_to_ts: Option<u64>,
 }
 
+/// As much of a record as is needed, read in one go without copying.
 #[derive(Deserialize)]
-struct Payload<'a> {
+struct Written<'a> {
+    #[serde(borrow)]
+    headers: WrittenHeaders<'a>,
+    #[serde(borrow)]
+    payload: WrittenPayload<'a>,
+}
+
+#[derive(Deserialize)]
+struct WrittenHeaders<'a> {
+    #[serde(borrow, rename = "x-source-seq")]
+    source_seq: Cow<'a, str>,
+    #[serde(borrow, default, rename = "x-snapshot-ts")]
+    whole_to_ts: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct WrittenPayload<'a> {
     #[serde(borrow)]
     key: Cow<'a, str>,
     #[serde(borrow)]
@@ -107,10 +123,8 @@ pub(super) fn payload_text(key: &str, payload: &str, ts: u64) -> String {
 impl SnapshotRecord {
     /// Reads a record; `None` where somebody published something else to the topic.
     pub(super) fn of(event: &StoredEvent) -> Option<Self> {
-        let payload: Payload<'_> = serde_json::from_str(event.payload()).ok()?;
-        let headers = EventFields::of(event).headers;
-        let number = |name| headers.get(name)?.parse::<u64>().ok();
-        let source_seq = number(SOURCE_SEQ_HEADER)?;
+        let Written { headers, payload } = serde_json::from_str(event.json()).ok()?;
+        let source_seq = headers.source_seq.parse().ok()?;
         let key = payload.key.into_owned();
         let state = (!event.is_tombstone()).then(|| KeyState {
             key: key.clone(),
@@ -124,7 +138,7 @@ impl SnapshotRecord {
             key,
             source_seq,
             source_ts: payload.ts,
-            whole_to_ts: number(SNAPSHOT_TS_HEADER),
+            whole_to_ts: headers.whole_to_ts.and_then(|ts| ts.parse().ok()),
         })
     }
 }

@@ -129,6 +129,8 @@ async fn compacted_run(seed: u64, config: TopicConfig, keep_snapshots: bool) -> 
         table_at(&bus, last_ts, 100).await.expect("now"),
         model.now()
     );
+    let never = bus.state_at(TOPIC, "never", START_MS + 1).await;
+    assert_eq!(never.expect("it was not there"), None, "seed {seed}");
     (known, gone)
 }
 

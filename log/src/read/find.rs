@@ -120,6 +120,28 @@ impl Shared {
         Ok(self.sealed_name(&place, &name)?.filter(kept))
     }
 
+    /// The same as far as it can be told from memory; `None` where the disk is needed.
+    pub(crate) fn latest_recent(
+        &self,
+        topic: &str,
+        key: &str,
+    ) -> Result<Option<StoredEvent>, ReadError> {
+        let view = self.view();
+        let place = view.topic(topic).ok_or_else(|| unknown(topic))?;
+        let mut newest_first = view.streams.iter().rev();
+        let found = newest_first.find_map(|stream| {
+            let run = stream.runs.get(&place.number)?;
+            let entry = run.entries_from(*run.keys.get(key)?).first()?;
+            Some((stream.number, *entry))
+        });
+        let kept = found.filter(|(_, entry)| entry.seq >= place.first_seq);
+        let event = kept.and_then(|(segment, entry)| {
+            let (offset, bytes) = (u64::from(entry.offset), entry.bytes as usize);
+            view.recent.event(segment, offset, bytes)?.ok()
+        });
+        Ok(event)
+    }
+
     /// The latest event of a key among a topic's sealed ones, which no crash can undo any more.
     pub(crate) fn sealed_latest(
         &self,

@@ -178,8 +178,12 @@ impl Shared {
                     *seq >= topic.first_seq && after.is_none_or(|after| *key > after)
                 })
                 .collect();
+            // Of many keys only the first are wanted; putting all in order for each page would cost more than reading.
+            if most < keys.len() {
+                keys.select_nth_unstable(most);
+                keys.truncate(most);
+            }
             keys.sort_unstable();
-            keys.truncate(most);
             let ready = keys.into_iter().filter_map(|(key, seq)| {
                 let entry = run.entries_from(seq).first()?;
                 let latest = Latest {
