@@ -12,7 +12,7 @@ use prombus::{Bus, BusOptions, PublishOptions, ReadLimit, StoredEvent};
 use prombus_store::file::FileStore;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many seeds each kind of work is run with, and how often each is killed at most.
 const SEEDS: u64 = 10;
@@ -115,6 +115,10 @@ fn kill_step_by_step(work: &Work) {
 /// Runs a process for each of these steps, one after the other on the same files and with more to do each time, and
 /// one that nobody kills; how many were killed.
 fn kill_at(work: &Work, steps: &[u64], seed: u64) -> u64 {
+    // One at a time, where the tests are threads of one process: a process that another thread is just starting holds
+    // this one's files for a moment, the lock of the log among them.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     let mut random = fastrand::Rng::with_seed(seed);
     let mut kills = 0;
