@@ -141,6 +141,7 @@ impl Owner {
             self.expire(now_ms);
             self.deliver(now_ms);
             self.read_on(now_ms);
+            self.gather_steps(now_ms).await;
             self.write_down(now_ms);
             if self.is_idle() && self.retire() {
                 return;

@@ -17,6 +17,9 @@ const MAX_STEP_EVENTS: usize = 4_096;
 /// About how many bytes of events one write of steps publishes.
 const MAX_STEP_BYTES: usize = 4 << 20;
 
+/// After so many looks that brought no more steps, those that are there are written.
+const LOOKS_IN_VAIN: u32 = 8;
+
 /// A step that was taken in: its events stand still until it is written.
 pub(super) struct Step {
     /// The events that it acknowledges, each once.
@@ -78,6 +81,24 @@ impl Owner {
         self.begin_step(member, events, step.events, reply, now_ms);
     }
 
+    /// Before a write begins, takes in more steps as long as looking at the inbox brings some: who makes many makes
+    /// them one after the other, and a write takes far longer than a few looks.
+    pub(super) async fn gather_steps(&mut self, now_ms: u64) {
+        let mut looks_in_vain = 0;
+        while self.writing.is_none()
+            && looks_in_vain < LOOKS_IN_VAIN
+            && (1..MAX_STEP_EVENTS).contains(&self.steps.waiting.len())
+        {
+            let before = self.steps.waiting.len();
+            tokio::task::yield_now().await;
+            self.take_messages(now_ms);
+            looks_in_vain = match self.steps.waiting.len() > before {
+                true => 0,
+                false => looks_in_vain + 1,
+            };
+        }
+    }
+
     /// Begins to write the steps that wait, as many as go together.
     pub(super) fn write_steps(&mut self, now_ms: u64) {
         let mut batch = Batch::atomic();
@@ -110,14 +131,17 @@ impl Owner {
     /// The steps are stored: their events are settled.
     pub(super) fn steps_written(&mut self, steps: Vec<Step>, receipt: &Receipt, now_ms: u64) {
         let mut outcomes = receipt.events.as_slice();
+        let mut replies = Vec::with_capacity(steps.len());
         for step in steps {
             let (own, rest) = outcomes.split_at(step.events.len().min(outcomes.len()));
             outcomes = rest;
             self.state.stepped(&step.seqs, now_ms);
+            replies.push((step.reply, step.events.published(own)));
+        }
+        // The last one first: who waits for many waits for the first of them, and is woken once when all are there.
+        for (reply, published) in replies.into_iter().rev() {
             // Whoever asked may have gone away.
-            let _ = step
-                .reply
-                .send(step.events.published(own).map_err(StepError::from));
+            let _ = reply.send(published.map_err(StepError::from));
         }
     }
 
