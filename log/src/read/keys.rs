@@ -6,13 +6,16 @@ use crate::names::{self, NameRef};
 use crate::receipt::ReadLimit;
 use crate::record::StoredEvent;
 use crate::segment::index::{IndexError, KEY_SPACE, Section};
-use crate::segment::sealed::Sealed;
+use crate::segment::sealed::{RunItem, Sealed};
 use crate::segment::stream::StreamEntry;
 use crate::shared::Shared;
 use crate::view::SealedRun;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// How many events are found before they are read: many enough that some lie close to each other.
+const KEYS_AT_A_TIME: usize = 1_024;
 
 /// The keys of one run behind a given one, in order.
 struct KeySource {
@@ -79,6 +82,18 @@ impl KeyMerge {
         Ok(Some(holders))
     }
 
+    /// The next keys' latest events, up to `count` of them, each with its run's place among the sources.
+    fn newest(&mut self, count: usize) -> Result<Holders, (Arc<Sealed>, IndexError)> {
+        let mut newest = Holders::with_capacity(count);
+        while newest.len() < count
+            && let Some(holders) = self.next()?
+        {
+            let latest = holders.into_iter().max_by_key(|(_, latest)| latest.seq);
+            newest.extend(latest.filter(|(_, latest)| latest.seq >= self.first_seq));
+        }
+        Ok(newest)
+    }
+
     /// How many keys of each sealed segment have a newer event in another one, by the segment's number. What is not
     /// sealed does not count: a crash may still undo it.
     pub(crate) fn count_superseded(
@@ -115,42 +130,85 @@ impl Shared {
             limit,
         };
         let mut merge = self.merge_keys(topic, after, limit.events)?;
-        while !filling.is_full() {
-            let holders = match merge.next() {
-                Ok(Some(holders)) => holders,
-                Ok(None) => break,
+        loop {
+            let left = limit.events.max(1).saturating_sub(filling.events.len());
+            let count = left.min(KEYS_AT_A_TIME);
+            let newest = match merge.newest(count) {
+                Ok(newest) if newest.is_empty() => break,
+                Ok(newest) => newest,
                 Err((segment, error)) => {
                     // The index is made again if it can be, and the merge starts over with the new one.
                     self.healed::<()>(&segment, Err(error))?;
                     return self.latest_keys(topic, after, limit);
                 }
             };
-            let newest = holders.into_iter().max_by_key(|(_, latest)| latest.seq);
-            if let Some((at, latest)) = newest.filter(|(_, latest)| latest.seq >= merge.first_seq)
-                && let Some(event) = self.key_event(&merge.sources[at].run, latest)?
-            {
+            for event in self.key_events(&merge, &newest)?.into_iter().flatten() {
+                if filling.is_full() {
+                    return Ok(filling.events);
+                }
                 filling.push(event);
             }
         }
         Ok(filling.events)
     }
 
-    fn key_event(&self, run: &KeyRun, latest: Latest) -> Result<Option<StoredEvent>, ReadError> {
+    /// The events of keys, `None` where one is damaged. They are read in the order they lie in.
+    fn key_events(
+        &self,
+        merge: &KeyMerge,
+        newest: &[(usize, Latest)],
+    ) -> Result<Vec<Option<StoredEvent>>, ReadError> {
+        let mut by_place: Vec<usize> = (0..newest.len()).collect();
+        by_place.sort_unstable_by_key(|&at| (newest[at].0, newest[at].1.offset));
+        let mut events = vec![None; newest.len()];
+        for together in by_place.chunk_by(|&one, &other| newest[one].0 == newest[other].0) {
+            let Some(source) = together.first().map(|&at| &merge.sources[newest[at].0]) else {
+                continue;
+            };
+            let latest = together.iter().map(|&at| newest[at].1);
+            // Those that are damaged are passed over.
+            let mut places = together.iter();
+            for event in self.events_of(&source.run, latest)? {
+                if let Some(&at) = places.find(|&&at| newest[at].1.seq == event.seq()) {
+                    events[at] = Some(event);
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    /// Events of one run, in the order they lie in, without those that are damaged.
+    fn events_of(
+        &self,
+        run: &KeyRun,
+        latest: impl Iterator<Item = Latest>,
+    ) -> Result<Vec<StoredEvent>, ReadError> {
         match run {
-            KeyRun::Sealed(run) => Ok(self.sealed_event(&run.segment, run.slot, latest.offset)?),
+            KeyRun::Sealed(run) => {
+                let offsets: Vec<u32> = latest.map(|latest| latest.offset).collect();
+                let items = run.segment.events_at(run.slot, &offsets)?;
+                let events = items.into_iter().filter_map(|item| match item {
+                    RunItem::Event { event, .. } => Some(event),
+                    RunItem::Damage(range) => {
+                        self.note_damage(&run.segment, range);
+                        None
+                    }
+                });
+                Ok(events.collect())
+            }
             KeyRun::Stream { segment, file } => {
-                let entry = StreamEntry {
+                let entries = latest.map(|latest| StreamEntry {
                     seq: latest.seq,
                     ts: 0,
                     offset: latest.offset,
                     bytes: latest.bytes,
-                };
+                });
                 let places = StreamPlaces {
                     segment: *segment,
                     file: file.clone(),
-                    entries: vec![entry],
+                    entries: entries.collect(),
                 };
-                Ok(self.read_places(&places)?.pop())
+                Ok(self.read_places(&places)?)
             }
         }
     }

@@ -53,6 +53,11 @@ impl Scanner {
         }
     }
 
+    /// Goes on at another place, where a record is said to begin.
+    pub(crate) fn seek(&mut self, at: u64) {
+        self.at = at;
+    }
+
     /// The next record or bad stretch, `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<Found>> {
         if self.at >= self.end {

@@ -123,19 +123,26 @@ impl Sealed {
 
     /// The one event at `offset`, or what is damaged there.
     pub(crate) fn event_at(&self, slot: usize, offset: u32) -> io::Result<RunItem> {
-        let mut reader = RunReader {
-            scanner: Scanner::over(
-                self.file.clone(),
-                u64::from(offset)..self.data_bytes,
-                ONE_EVENT_BYTES,
-            ),
-            topic: self.runs[slot].topic,
+        self.picker(slot, ONE_EVENT_BYTES).pick(offset)
+    }
+
+    /// The events at offsets that rise. Those that lie close to each other are read together.
+    pub(crate) fn events_at(&self, slot: usize, offsets: &[u32]) -> io::Result<Vec<RunItem>> {
+        let ends = offsets.first().zip(offsets.last());
+        let span = ends.map_or(0, |(first, last)| last.saturating_sub(*first)) as usize;
+        let block_bytes = match span / offsets.len().max(1) {
+            apart if apart <= ONE_EVENT_BYTES => READ_BLOCK_BYTES,
+            _ => ONE_EVENT_BYTES,
         };
-        Ok(match reader.next()? {
-            Some(item @ RunItem::Event { offset: at, .. }) if at == offset => item,
-            Some(RunItem::Damage(range)) => RunItem::Damage(range),
-            _ => RunItem::Damage(u64::from(offset)..u64::from(offset)),
-        })
+        let mut picker = self.picker(slot, block_bytes);
+        offsets.iter().map(|&offset| picker.pick(offset)).collect()
+    }
+
+    fn picker(&self, slot: usize, block_bytes: usize) -> RunReader {
+        RunReader {
+            scanner: Scanner::over(self.file.clone(), 0..self.data_bytes, block_bytes),
+            topic: self.runs[slot].topic,
+        }
     }
 
     /// The offset of the point before the one that `count` of the points ends at.
@@ -156,6 +163,16 @@ impl Sealed {
 const ONE_EVENT_BYTES: usize = 2 << 10;
 
 impl RunReader {
+    /// The event at exactly this place, or what is damaged there.
+    fn pick(&mut self, offset: u32) -> io::Result<RunItem> {
+        self.scanner.seek(u64::from(offset));
+        Ok(match self.next()? {
+            Some(item @ RunItem::Event { offset: at, .. }) if at == offset => item,
+            Some(RunItem::Damage(range)) => RunItem::Damage(range),
+            _ => RunItem::Damage(u64::from(offset)..u64::from(offset)),
+        })
+    }
+
     pub(crate) fn next(&mut self) -> io::Result<Option<RunItem>> {
         while let Some(found) = self.scanner.next()? {
             let (at, frame, block, in_block) = match found {
