@@ -165,7 +165,9 @@ fn a_damaged_log_is_found_by_verify() {
         .max_by_key(|path| path.metadata().map_or(0, |data| data.len()))
         .expect("a segment");
     let mut bytes = std::fs::read(&segment).expect("its bytes");
-    let middle = bytes.len() / 2;
+    // Behind the records of a server that was killed lies room that it has not used.
+    let used = bytes.iter().rposition(|&byte| byte != 0);
+    let middle = used.expect("records") / 2;
     bytes[middle] ^= 0xff;
     std::fs::write(&segment, bytes).expect("it is written");
     let damaged = crate::server::run(folder.path(), &["verify", "--json"]);
