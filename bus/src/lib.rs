@@ -49,7 +49,9 @@ pub use prombus_store::{
     Answer, Clock, Durability, Find, Id, Page, Past, ReadError, ReadLimit, Store, StoreStatus,
     StoredEvent, SystemClock, TimePage, TimeRange, TopicInfo,
 };
-pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published};
+pub use publish::{
+    BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published, is_tombstone,
+};
 pub use state::{
     Follow, KeyPage, KeyRange, KeyState, LoadState, SNAPSHOT_SEQ_HEADER, SNAPSHOT_TS_HEADER,
     SOURCE_SEQ_HEADER, TablePage,

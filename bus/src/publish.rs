@@ -11,6 +11,7 @@ mod whole;
 pub use answer::{BatchAnswer, PublishAnswer};
 pub use batch::PublishBatch;
 pub(crate) use check::draft;
+pub use check::is_tombstone;
 pub(crate) use whole::WholeBatch;
 
 use prombus_store::Id;

@@ -13,6 +13,7 @@ mod logs;
 mod progress;
 mod remote;
 mod running;
+mod signals;
 mod store;
 mod table;
 mod verbs;

@@ -2,9 +2,9 @@
 
 mod greeting;
 mod projectors;
-mod signals;
 
 use crate::config::Config;
+use crate::signals;
 use crate::{jwks, store};
 use anyhow::Context;
 use prombus::error::AdminError;

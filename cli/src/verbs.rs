@@ -8,7 +8,6 @@ mod dlq;
 mod export;
 mod group;
 mod import;
-mod interrupt;
 mod outbox;
 mod place;
 mod project;

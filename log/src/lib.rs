@@ -42,7 +42,7 @@ pub use event_id::{Id, MAX_ID_BYTES, MAX_SEQ, MadeId, TAG_BITS};
 pub use files::{File, Files, OsFiles, fault};
 pub use gate::Commit;
 pub use log::{Log, LogStats};
-pub use options::{Listener, LogOptions};
+pub use options::{Listener, LogOptions, TOMBSTONE_MS};
 pub use receipt::{
     EventOutcome, Keyed, Page, Past, Placed, ReadLimit, Receipt, TimePage, TimeRange,
 };

@@ -11,6 +11,9 @@ pub trait Listener: Send + Sync + 'static {
     fn topics_changed(&self);
 }
 
+/// How long a tombstone is kept at least where nobody says otherwise.
+pub const TOMBSTONE_MS: u64 = 24 * 60 * 60 * 1000;
+
 /// Limits of a log and what it gets from outside.
 #[derive(Clone)]
 pub struct LogOptions {
@@ -58,7 +61,7 @@ impl Default for LogOptions {
             room_ahead_bytes: 8 << 20,
             os_sync_interval_ms: 1000,
             maintain_interval_ms: 1000,
-            tombstone_ms: 24 * 60 * 60 * 1000,
+            tombstone_ms: TOMBSTONE_MS,
             clock: Arc::new(SystemClock),
             entropy: 0,
             listener: None,

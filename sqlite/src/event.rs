@@ -1,14 +1,11 @@
 //! An event as projectors see it, wherever it comes from.
 
 use crate::error::BadRecord;
-use prombus::StoredEvent;
+use prombus::{StoredEvent, is_tombstone};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
-
-/// Payloads, without whitespace, that say a key is gone.
-const TOMBSTONES: [&str; 2] = ["null", r#"{"_deleted":true}"#];
 
 /// An event. Cloning one that comes from the bus in process copies no bytes.
 #[derive(Debug, Clone)]
@@ -126,7 +123,7 @@ impl Event {
     pub fn is_tombstone(&self) -> bool {
         match &self.0 {
             Origin::Stored(event) => event.is_tombstone(),
-            Origin::Record(_) => TOMBSTONES.contains(&self.payload()),
+            Origin::Record(_) => is_tombstone(self.payload()),
         }
     }
 
@@ -165,7 +162,7 @@ mod tests {
 
     #[test]
     fn tombstones_are_told_and_nonsense_is_refused() {
-        for payload in TOMBSTONES {
+        for payload in ["null", r#"{"_deleted":true}"#] {
             let text = format!(r#"{{"id":"a","ts":5,"topic":"t","seq":7,"payload":{payload}}}"#);
             assert!(Event::from_json(text).expect("a record").is_tombstone());
         }

@@ -1,7 +1,6 @@
 //! prombus beside SQLite: a topic as a table, handlers whose writes and position commit together, dedupe marks, and an
 //! outbox that services in any language write to.
 
-mod backoff;
 pub mod changelog;
 mod database;
 pub mod dedupe;

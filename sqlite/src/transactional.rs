@@ -4,7 +4,6 @@
 #[cfg(test)]
 mod tests;
 
-use crate::backoff::wait_ms;
 use crate::error::{HandlerFailed, OtherDefinition, ProjectError, SqliteError};
 use crate::event::Event;
 use crate::names::check;
@@ -168,7 +167,7 @@ where
             }
             .into());
         }
-        Ok(wait_ms(&self.options.backoff, attempts))
+        Ok(self.options.backoff.wait_ms(attempts))
     }
 }
 

@@ -10,14 +10,16 @@ pub mod file;
 #[cfg(feature = "memory")]
 pub mod memory;
 mod tails;
+mod wrapper;
 
 pub use prombus_log::{
     Batch, Change, Clock, CommitError, Draft, Durability, EncodedEvent, EventOutcome, Expect, Id,
     IdConflict, Keyed, LimitReached, MAX_ID_BYTES, MAX_SEQ, MadeId, ManualClock, Page, Past,
-    Placed, ReadError, ReadLimit, Receipt, StoreFailed, StoredEvent, SystemClock, TimePage,
-    TimeRange, TopicInfo, TopicOptions, UnknownTopic, VersionMismatch,
+    Placed, ReadError, ReadLimit, Receipt, StoreFailed, StoredEvent, SystemClock, TOMBSTONE_MS,
+    TimePage, TimeRange, TopicInfo, TopicOptions, UnknownTopic, VersionMismatch,
 };
 pub use tails::{TailWatch, TopicsWatch};
+pub use wrapper::Wrapper;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -78,7 +80,8 @@ pub struct StoreStatus {
 ///    also holds for ids the store made itself and that a publisher hands back, and within one batch.
 /// 5. **Reading.** Every event with seq ≥ `from_seq` up to the tail is returned once, in order, except what
 ///    retention, compaction or damage took; `next_seq` skips what is gone. By time: once, in (ts, seq) order, also
-///    when an event's ts is older than its predecessors'. What a key was at a time is certain unless something that
+///    when an event's ts is older than its predecessors'. Compaction keeps a
+///    tombstone for [`TOMBSTONE_MS`] at least. What a key was at a time is certain unless something that
 ///    is gone may have come behind it; what retention took does not count, for it lies before all that is kept.
 /// 6. **Topics.** An event for a topic that does not exist is `UnknownTopic`. A topic made again after deletion
 ///    starts at seq 1 and shows nothing of the old one. `PutTopic` on an existing topic changes only its options.

@@ -4,15 +4,17 @@
 use crate::options::Backoff;
 
 impl Backoff {
-    /// The wait before the next delivery after `failures` failed ones: between three quarters of the doubled first
-    /// wait and all of it.
-    pub(crate) fn delay_ms(&self, seq: u64, failures: u32) -> u64 {
+    /// The wait after `failures` failures: the first one, doubling with each up to the longest.
+    pub fn wait_ms(&self, failures: u32) -> u64 {
         let doublings = failures.saturating_sub(1).min(63);
-        let full = self
-            .first_ms
-            .saturating_mul(1 << doublings)
-            .min(self.longest_ms);
-        spread(full, seq, failures)
+        let wait_ms = self.first_ms.saturating_mul(1 << doublings);
+        wait_ms.min(self.longest_ms)
+    }
+
+    /// The wait before the next delivery after `failures` failed ones: between three quarters of [`Self::wait_ms`] and
+    /// all of it.
+    pub(crate) fn delay_ms(&self, seq: u64, failures: u32) -> u64 {
+        spread(self.wait_ms(failures), seq, failures)
     }
 
     /// The longest wait, spread in the same way.
@@ -38,6 +40,16 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_the_longest() {
+        let backoff = Backoff {
+            first_ms: 20,
+            longest_ms: 100,
+        };
+        let waits = [1, 2, 3, 4, 100].map(|failures| backoff.wait_ms(failures));
+        assert_eq!(waits, [20, 40, 80, 100, 100]);
+    }
+
+    #[test]
+    fn waits_are_spread_below_the_full_one() {
         let backoff = Backoff::default();
         for (failures, full) in [
             (1, 20),

@@ -16,7 +16,7 @@ use super::history::History;
 use super::inbox::{Inbox, LeaseName, Message};
 use super::registry::{GroupName, Registry};
 use super::settings::GroupSettings;
-use super::state::{GroupState, LastResort, MemberId, Rules, Settled};
+use super::state::{GroupState, LastResort, MEMBER_GONE, MemberId, Rules, Settled};
 use super::subscriber::{Ended, Subscriber};
 use crate::core::Core;
 use crate::filter::Filter;
@@ -242,7 +242,7 @@ impl Owner {
                 Settled::Done
             }
             Message::Leave(member) => {
-                self.dismiss(member, "the member is gone", now_ms);
+                self.dismiss(member, MEMBER_GONE, now_ms);
                 Settled::Done
             }
         }

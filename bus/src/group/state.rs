@@ -33,7 +33,7 @@ mod tests;
 
 pub(crate) use leasing::Leased;
 pub(crate) use settling::{Retry, Settled};
-pub(crate) use stepping::{NoStep, WhyNoStep};
+pub(crate) use stepping::{MEMBER_GONE, NoStep, WhyNoStep};
 pub(crate) use viewing::BlockedLane;
 
 use super::counts::GroupCounts;

@@ -12,6 +12,11 @@ const MAX_TS: u64 = (1 << 53) - 1;
 /// Payloads, without whitespace, that say a key is gone.
 const TOMBSTONES: [&str; 2] = ["null", r#"{"_deleted":true}"#];
 
+/// Whether a payload, as the bus stores it, says that its key is gone.
+pub fn is_tombstone(payload: &str) -> bool {
+    TOMBSTONES.contains(&payload)
+}
+
 /// Checks everything but the payload, and drafts the event.
 pub(crate) fn draft<'a>(
     limits: &Limits,
@@ -62,7 +67,7 @@ pub(crate) fn draft<'a>(
         payload,
         caused_by: options.caused_by,
         tags: options.tags,
-        tombstone: TOMBSTONES.contains(&payload),
+        tombstone: is_tombstone(payload),
     })
 }
 

@@ -18,12 +18,10 @@ use super::load::marker;
 use super::snapshot::SnapshotRecord;
 use crate::bus::Bus;
 use crate::error::{HistoryGone, StateError};
-use prombus_store::{Find, Past, ReadLimit, StoredEvent, TopicInfo};
+use prombus_store::{Find, Past, ReadLimit, StoredEvent, TOMBSTONE_MS, TopicInfo};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Stores keep tombstones at least this long, so keys that were deleted since then are still known.
-const TOMBSTONES_STAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// How many snapshots behind the time are looked at to find one that was whole then.
 const MAX_SNAPSHOTS: usize = 4;
 
@@ -218,7 +216,7 @@ impl Bus {
 
     /// Whether the tombstones of everything that was deleted since a time are still kept.
     fn knows_deletions(&self, at_ts: u64) -> bool {
-        at_ts.saturating_add(TOMBSTONES_STAY_MS) >= self.core().now_ms()
+        at_ts.saturating_add(TOMBSTONE_MS) >= self.core().now_ms()
     }
 }
 

@@ -3,13 +3,10 @@
 use prombus::error::{CommitError, ReadError, StoreFailed};
 use prombus::{
     Bus, BusOptions, Clock, Delivery, PublishOptions, Published, StartAt, Store, StoredEvent,
-    SubscribeOptions, Subscription, TopicInfo,
+    SubscribeOptions, Subscription,
 };
 use prombus_store::memory::MemoryStore;
-use prombus_store::{
-    Answer, Batch, Change, Find, Keyed, Page, Past, ReadLimit, Receipt, StoreStatus, TailWatch,
-    TimePage, TimeRange, TopicsWatch,
-};
+use prombus_store::{Answer, Batch, Change, Keyed, Page, ReadLimit, Receipt, Wrapper};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -246,7 +243,11 @@ impl TestStore {
     }
 }
 
-impl Store for TestStore {
+impl Wrapper for TestStore {
+    fn inner(&self) -> &dyn Store {
+        &self.inner
+    }
+
     fn commit(&self, batch: Batch) -> Answer<Receipt, CommitError> {
         self.commits.fetch_add(1, Ordering::SeqCst);
         if let Some(death) = self.death(&batch) {
@@ -283,71 +284,8 @@ impl Store for TestStore {
             .unwrap_or_else(|| self.inner.read(topic, from_seq, limit))
     }
 
-    fn read_by_time(
-        &self,
-        topic: &Arc<str>,
-        range: TimeRange,
-        limit: ReadLimit,
-    ) -> Answer<TimePage, ReadError> {
-        self.inner.read_by_time(topic, range, limit)
-    }
-
-    fn find(&self, topic: &Arc<str>, what: Find<'_>) -> Answer<Option<u64>, ReadError> {
-        self.inner.find(topic, what)
-    }
-
-    fn latest(&self, topic: &Arc<str>, key: &str) -> Answer<Option<StoredEvent>, ReadError> {
-        self.inner.latest(topic, key)
-    }
-
-    fn latest_keys(
-        &self,
-        topic: &Arc<str>,
-        after: Option<&str>,
-        limit: ReadLimit,
-    ) -> Answer<Vec<StoredEvent>, ReadError> {
-        self.inner.latest_keys(topic, after, limit)
-    }
-
-    fn latest_at(
-        &self,
-        topic: &Arc<str>,
-        keys: Vec<String>,
-        at_ts: u64,
-    ) -> Answer<Vec<Past>, ReadError> {
-        self.inner.latest_at(topic, keys, at_ts)
-    }
-
-    fn watch(&self, topic: &Arc<str>) -> TailWatch {
-        self.inner.watch(topic)
-    }
-
-    fn watch_topics(&self) -> TopicsWatch {
-        self.inner.watch_topics()
-    }
-
-    fn topic(&self, topic: &str) -> Option<TopicInfo> {
-        self.inner.topic(topic)
-    }
-
-    fn topics(&self) -> Vec<TopicInfo> {
-        self.inner.topics()
-    }
-
     fn get(&self, key: &str) -> Answer<Option<Keyed>, ReadError> {
         self.read_refused().unwrap_or_else(|| self.inner.get(key))
-    }
-
-    fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError> {
-        self.inner.list(prefix)
-    }
-
-    fn maintain(&self) -> Answer<(), CommitError> {
-        self.inner.maintain()
-    }
-
-    fn status(&self) -> StoreStatus {
-        self.inner.status()
     }
 
     /// Stays open, so that another bus can be opened on it.

@@ -1,13 +1,10 @@
 //! A memory store that outlives the buses on it, and that dies for good at a commit that is chosen beforehand: the
 //! commit is lost, or it happens and its answer is lost, as when a process is killed.
 
-use prombus::error::{CommitError, ReadError, StoreFailed};
-use prombus::{Clock, Past, Store, StoredEvent, TopicInfo};
+use prombus::error::{CommitError, StoreFailed};
+use prombus::{Clock, Store};
 use prombus_store::memory::MemoryStore;
-use prombus_store::{
-    Answer, Batch, Find, Keyed, Page, ReadLimit, Receipt, StoreStatus, TailWatch, TimePage,
-    TimeRange, TopicsWatch,
-};
+use prombus_store::{Answer, Batch, Receipt, Wrapper};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::time::Instant;
@@ -59,7 +56,11 @@ impl LossyStore {
     }
 }
 
-impl Store for LossyStore {
+impl Wrapper for LossyStore {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
+    }
+
     fn commit(&self, batch: Batch) -> Answer<Receipt, CommitError> {
         let dead = || {
             let cause = "the process is dead".into();
@@ -79,77 +80,6 @@ impl Store for LossyStore {
             }
             Ok(_) => self.inner.commit(batch),
         }
-    }
-
-    fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError> {
-        self.inner.read(topic, from_seq, limit)
-    }
-
-    fn read_by_time(
-        &self,
-        topic: &Arc<str>,
-        range: TimeRange,
-        limit: ReadLimit,
-    ) -> Answer<TimePage, ReadError> {
-        self.inner.read_by_time(topic, range, limit)
-    }
-
-    fn find(&self, topic: &Arc<str>, what: Find<'_>) -> Answer<Option<u64>, ReadError> {
-        self.inner.find(topic, what)
-    }
-
-    fn latest(&self, topic: &Arc<str>, key: &str) -> Answer<Option<StoredEvent>, ReadError> {
-        self.inner.latest(topic, key)
-    }
-
-    fn latest_keys(
-        &self,
-        topic: &Arc<str>,
-        after: Option<&str>,
-        limit: ReadLimit,
-    ) -> Answer<Vec<StoredEvent>, ReadError> {
-        self.inner.latest_keys(topic, after, limit)
-    }
-
-    fn latest_at(
-        &self,
-        topic: &Arc<str>,
-        keys: Vec<String>,
-        at_ts: u64,
-    ) -> Answer<Vec<Past>, ReadError> {
-        self.inner.latest_at(topic, keys, at_ts)
-    }
-
-    fn watch(&self, topic: &Arc<str>) -> TailWatch {
-        self.inner.watch(topic)
-    }
-
-    fn watch_topics(&self) -> TopicsWatch {
-        self.inner.watch_topics()
-    }
-
-    fn topic(&self, topic: &str) -> Option<TopicInfo> {
-        self.inner.topic(topic)
-    }
-
-    fn topics(&self) -> Vec<TopicInfo> {
-        self.inner.topics()
-    }
-
-    fn get(&self, key: &str) -> Answer<Option<Keyed>, ReadError> {
-        self.inner.get(key)
-    }
-
-    fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError> {
-        self.inner.list(prefix)
-    }
-
-    fn maintain(&self) -> Answer<(), CommitError> {
-        self.inner.maintain()
-    }
-
-    fn status(&self) -> StoreStatus {
-        self.inner.status()
     }
 
     /// Stays open, so that another bus can be opened on it.

@@ -1,7 +1,7 @@
 //! `outbox`: makes an outbox in an SQLite file, and publishes what services put into it.
 
-use super::interrupt::until_stopped;
 use crate::remote::RemoteArgs;
+use crate::signals::until_stopped;
 use clap::{Args, Subcommand};
 use prombus::SystemClock;
 use prombus_api::http::Age;

@@ -2,8 +2,8 @@
 
 mod source;
 
-use super::interrupt::until_stopped;
 use crate::remote::RemoteArgs;
+use crate::signals::until_stopped;
 use clap::Args;
 use prombus_sqlite::changelog::{Column, VersionGuard};
 use prombus_sqlite::{Applied, Changelog, ChangelogOptions, Position, Runner};

@@ -3,7 +3,6 @@
 
 use super::publish::{PublishFailure, SentAt};
 use super::row::{COLUMNS, OutboxRow};
-use crate::backoff::wait_ms;
 use crate::database::signed;
 use crate::error::OutboxError;
 use prombus::Backoff;
@@ -198,7 +197,7 @@ impl Claims {
                             settled.failed += 1;
                         } else {
                             let asked_ms = failure.retry_after_ms.unwrap_or(0);
-                            let wait_ms = wait_ms(&self.backoff, row.attempts).max(asked_ms);
+                            let wait_ms = self.backoff.wait_ms(row.attempts).max(asked_ms);
                             let due = signed(now_ms.saturating_add(wait_ms));
                             retry.execute(params![row.seq, self.worker, due, why])?;
                             settled.retried += 1;

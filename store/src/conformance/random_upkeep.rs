@@ -6,13 +6,12 @@ use super::case::Case;
 use super::comparing::{KEYS, compare_reads};
 use super::oracle::{Oracle, OracleBatch, OracleDraft, OracleEvent, Text, check};
 use super::random_numbers::Random;
-use crate::{Change, Clock, TopicOptions};
+use crate::{Change, Clock, TOMBSTONE_MS, TopicOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const ROUNDS: u64 = 30;
 const HOUR_MS: u64 = 60 * 60 * 1000;
-const TOMBSTONES_STAY_MS: u64 = 24 * HOUR_MS;
 const RETENTION_MS: u64 = 12 * HOUR_MS;
 const MAX_EVENTS: u64 = 25;
 
@@ -171,7 +170,7 @@ fn required(published: &[OracleEvent], now_ms: u64) -> impl Iterator<Item = u64>
         .filter_map(|event| Some((event.key.as_deref()?, event.seq)));
     let latest: BTreeMap<&str, u64> = keyed.collect();
     published.iter().filter_map(move |event| {
-        let expired = event.tombstone && event.ts + TOMBSTONES_STAY_MS < now_ms;
+        let expired = event.tombstone && event.ts + TOMBSTONE_MS < now_ms;
         let required = match &event.key {
             Some(key) => latest[key.as_str()] == event.seq && !expired,
             None => true,

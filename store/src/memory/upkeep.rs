@@ -1,10 +1,7 @@
 //! What makes a topic forget: trimming, retention and compaction. Positions never move.
 
 use super::topic::{BLOCK_BYTES, Kept, Topic};
-use prombus_log::EventBlock;
-
-/// A tombstone stays at least this long, so that whoever follows the topic sees it.
-const TOMBSTONE_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
+use prombus_log::{EventBlock, TOMBSTONE_MS};
 
 impl Topic {
     /// Forgets the events before `first_seq`.
@@ -44,7 +41,7 @@ impl Topic {
 
     /// Drops every event for whose key there is a newer one, and tombstones that have been there long enough.
     fn compact(&mut self, now_ms: u64) {
-        let oldest_tombstone_ts = now_ms.saturating_sub(TOMBSTONE_KEPT_MS);
+        let oldest_tombstone_ts = now_ms.saturating_sub(TOMBSTONE_MS);
         let mut events = std::mem::take(&mut self.events);
         let held_bytes = self.bytes;
         events.retain(|kept| {

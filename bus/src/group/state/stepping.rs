@@ -7,8 +7,8 @@ use super::settling::{Retry, Settled};
 use super::slot::Stage;
 use super::{GroupState, MemberId};
 
-/// What is noted of a delivery whose member left while its step was under way, and whose step then failed.
-const MEMBER_GONE: &str = "the member is gone";
+/// What is noted of a delivery whose member left before it was settled.
+pub(crate) const MEMBER_GONE: &str = "the member is gone";
 
 /// A step that is not taken in, and the event that is the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
