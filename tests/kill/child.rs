@@ -8,10 +8,14 @@ use prombus_store::file::FileStore;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// The process stops by itself if nobody kills it.
 const MOST_EVENTS: u64 = 20_000;
 const PUBLISHERS: u64 = 3;
+/// How far the publishers of a topic may run ahead of its consumer. On a slow disk they would otherwise have said enough
+/// to be killed before the consumer said anything.
+const MOST_AHEAD: usize = 40;
 
 pub(crate) fn run(folder: &Path) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -40,9 +44,11 @@ async fn work(folder: &Path) {
     }
     let mut tasks = Vec::new();
     for topic in TOPICS {
-        tasks.push(tokio::spawn(consume(bus.clone(), topic)));
+        let ahead = Arc::new(Semaphore::new(MOST_AHEAD));
+        tasks.push(tokio::spawn(consume(bus.clone(), topic, ahead.clone())));
         for publisher in 0..PUBLISHERS {
-            tasks.push(tokio::spawn(publish(bus.clone(), topic, publisher)));
+            let publishing = publish(bus.clone(), topic, publisher, ahead.clone());
+            tasks.push(tokio::spawn(publishing));
         }
     }
     for task in tasks {
@@ -50,8 +56,9 @@ async fn work(folder: &Path) {
     }
 }
 
-async fn publish(bus: Bus, topic: &'static str, publisher: u64) {
+async fn publish(bus: Bus, topic: &'static str, publisher: u64, ahead: Arc<Semaphore>) {
     for number in 0..MOST_EVENTS {
+        ahead.acquire().await.expect("never closed").forget();
         let payload = (publisher, number);
         let published = bus
             .publish(topic, &payload, &PublishOptions::default())
@@ -64,7 +71,7 @@ async fn publish(bus: Bus, topic: &'static str, publisher: u64) {
     }
 }
 
-async fn consume(bus: Bus, topic: &'static str) {
+async fn consume(bus: Bus, topic: &'static str, ahead: Arc<Semaphore>) {
     let options = SubscribeOptions {
         from: StartAt::Earliest,
         max_in_flight: 16,
@@ -84,6 +91,7 @@ async fn consume(bus: Bus, topic: &'static str) {
         } else {
             delivery.ack_confirmed().await.expect("settled");
             say(&format!("acknowledged {topic} {seq}"));
+            ahead.add_permits(1);
         }
     }
 }
