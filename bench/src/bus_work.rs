@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::log_work::{BATCH_EVENTS, options};
 use crate::scale::Scale;
 use prombus::{Bus, BusOptions, Delivery, Durability, PublishOptions, Subscription, TopicConfig};
+use prombus_log::LogOptions;
 use prombus_store::file::FileStore;
 use prombus_store::memory::MemoryStore;
 use prombus_store::{Store, SystemClock};
@@ -47,7 +48,17 @@ pub(crate) fn file_bus(path: &Path, scale: &Scale) -> Outcome<Bus> {
     bus_on(Arc::new(store))
 }
 
-/// The same, where what is published is synced before it is answered.
+/// The same, where nothing is ever compacted, so that the log stays whole.
+pub(crate) fn uncompacted_file_bus(path: &Path, scale: &Scale) -> Outcome<Bus> {
+    let options = LogOptions {
+        maintain_interval_ms: u64::from(u32::MAX),
+        ..options(scale)
+    };
+    let (store, _) = FileStore::open_with(path, Arc::new(SystemClock), options)?;
+    bus_on(Arc::new(store))
+}
+
+/// A bus on the folder at `path`, where what is published is synced before it is answered.
 pub(crate) fn synced_file_bus(path: &Path, scale: &Scale) -> Outcome<Bus> {
     let (store, _) = FileStore::open_with(path, Arc::new(SystemClock), options(scale))?;
     Ok(Bus::open(Arc::new(store), BusOptions::default())?)

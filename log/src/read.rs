@@ -23,7 +23,7 @@ use std::sync::{Arc, PoisonError};
 
 /// Events of a segment in commit order are read in one go if little of other topics lies between them: reading more
 /// than this costs more than asking again, and stays in memory as long as one of the events does.
-const STREAM_GAP_BYTES: u64 = 2 << 10;
+const STREAM_GAP_BYTES: u64 = 4 << 10;
 /// How much is read of such a segment in one go.
 const STREAM_BLOCK_BYTES: u64 = 64 << 10;
 /// How many events' places are copied out of the view at a time.

@@ -8,7 +8,9 @@ use crate::log_work::{payloads, per_second, topic_at};
 use crate::report::{Goal, Line, Unit};
 use crate::sampling::in_turns;
 use crate::table::Bench;
-use prombus::{Bus, Delivery, PublishOptions, StartAt, SubscribeOptions, Subscription};
+use prombus::{
+    Bus, Delivery, PublishBatch, PublishOptions, StartAt, SubscribeOptions, Subscription,
+};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,10 +25,12 @@ const MAX_IN_FLIGHT: usize = 10_000;
 enum How {
     /// Each event with its result in a step of its own.
     EachInAStep,
+    /// Each result in a publish of its own, and when they are stored each acknowledgement.
+    EachInTwo,
     /// All that were taken with all their results in one step.
     AllInAStep,
-    /// All results, and when they are stored the acknowledgements.
-    OneAfterTheOther,
+    /// All results in one publish, and when they are stored the acknowledgements.
+    AllInTwo,
 }
 
 pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
@@ -45,21 +49,24 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
         remove(&path)?;
         Ok(rate)
     };
-    let plainly = || measure(How::OneAfterTheOther);
     let lines = [
         (
             "consume and publish, a step for each event",
             How::EachInAStep,
+            "a publish and an ack for each",
+            How::EachInTwo,
         ),
         (
             "consume and publish, a step for 1,000 events",
             How::AllInAStep,
+            "publishing 1,000, then acknowledging them",
+            How::AllInTwo,
         ),
     ];
-    let lines = lines.map(|(what, how)| {
-        let (measured, beside) = in_turns(scale.repeats, || measure(how), plainly)?;
+    let lines = lines.map(|(what, how, plainly, in_two)| {
+        let (measured, beside) = in_turns(scale.repeats, || measure(how), || measure(in_two))?;
         Ok(Line::new(what, Unit::EventsPerSecond, measured)
-            .beside("publishing, then acknowledging", beside)
+            .beside(plainly, beside)
             .goal(Goal::RatioAtLeast(0.5)))
     });
     lines.into_iter().collect()
@@ -108,23 +115,39 @@ async fn work(bus: &Bus, subscription: &Subscription, how: How) -> Outcome<usize
                 answer.await?;
             }
         }
-        How::AllInAStep | How::OneAfterTheOther => {
-            let mut results = bus.batch();
+        How::EachInTwo => {
+            let mut answers = Vec::with_capacity(count);
             for delivery in &deliveries {
+                let mut results = bus.batch();
                 results.add(RESULTS, delivery.event.payload(), &options);
+                answers.push(bus.publish_batch(results));
             }
-            match how {
-                How::AllInAStep => {
-                    Delivery::ack_all_and_publish(deliveries, results).await?;
-                }
-                _ => {
-                    for published in bus.publish_batch(results).await {
-                        published?;
-                    }
-                    Delivery::ack_all(deliveries);
+            for answer in answers {
+                for published in answer.await {
+                    published?;
                 }
             }
+            deliveries.into_iter().for_each(Delivery::ack);
+        }
+        How::AllInAStep => {
+            let results = all_results(bus, &deliveries);
+            Delivery::ack_all_and_publish(deliveries, results).await?;
+        }
+        How::AllInTwo => {
+            for published in bus.publish_batch(all_results(bus, &deliveries)).await {
+                published?;
+            }
+            Delivery::ack_all(deliveries);
         }
     }
     Ok(count)
+}
+
+fn all_results(bus: &Bus, deliveries: &[Delivery]) -> PublishBatch {
+    let mut results = bus.batch();
+    for delivery in deliveries {
+        let payload = delivery.event.payload();
+        results.add(RESULTS, payload, &PublishOptions::default());
+    }
+    results
 }

@@ -1,7 +1,7 @@
 //! Rebuilding a table: from a snapshot and what came after it, beside folding the whole log.
 
 use crate::Outcome;
-use crate::bus_work::{file_bus, run as run_on, runtime};
+use crate::bus_work::{run as run_on, runtime, uncompacted_file_bus};
 use crate::folder::remove;
 use crate::keyed_work::publish_keyed;
 use crate::log_work::topic_at;
@@ -23,14 +23,13 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
     let path = bench.folder.fresh("rebuild");
     let bus = {
         let _guard = runtime.enter();
-        file_bus(&path, &bench.scale)?
+        uncompacted_file_bus(&path, &bench.scale)?
     };
     let (events, keys) = (bench.scale.large_log_events(), bench.scale.row_keys);
     let filling = bus.clone();
     let snapshot = run_on(&runtime, async move {
         let topic = topic_at(0);
         publish_keyed(&filling, &topic, events, keys).await?;
-        // Only now, so that the log is still whole when it is folded.
         let config = TopicConfig {
             durability: Durability::Os,
             compaction: true,

@@ -6,9 +6,10 @@ use super::reply;
 use crate::auth::Action;
 use crate::denied::Denied;
 use crate::gateway::Gateway;
+use crate::said::as_said;
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
-use prombus::{Durability, PublishOptions, Published};
+use prombus::{Durability, Published};
 use prombus_api::Code;
 use prombus_api::http::{PublishReply, is_event_header, publish_query};
 use prombus_api::options::PublishOptions as Said;
@@ -60,19 +61,6 @@ pub(super) fn event_headers(headers: &HeaderMap) -> Result<Vec<(String, String)>
         found.push((name.as_str().to_owned(), values.join(", ")));
     }
     Ok(found)
-}
-
-/// What a publisher said, as the bus takes it.
-pub(super) fn as_said<'a>(said: &'a Said<'_>) -> PublishOptions<'a> {
-    PublishOptions {
-        id: said.id.as_deref(),
-        ts: said.ts,
-        key: said.key.as_deref(),
-        headers: &said.headers,
-        tags: &said.tags,
-        caused_by: &said.caused_by,
-        sid: said.sid.as_deref(),
-    }
 }
 
 /// Whether the header that names the event is there.

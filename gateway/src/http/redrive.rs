@@ -4,10 +4,10 @@
 
 use super::call::{Call, forbidden};
 use super::events::event_by_id;
-use super::publish::as_said;
 use super::reply;
 use crate::auth::Action;
 use crate::denied::Denied;
+use crate::said::as_said;
 use axum::response::Response;
 use prombus::{Find, PublishBatch, ReadLimit, Store, StoredEvent, dead_letter_topic};
 use prombus_api::http::{Body as _, DeadLetter, FailedId, Redrive, RedriveReply};

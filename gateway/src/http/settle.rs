@@ -1,11 +1,11 @@
 //! `POST /ack`, `/nack` and `/modack`: what becomes of events that were pulled.
 
 use super::call::Call;
-use super::publish::as_said;
 use super::pull::{Became, Puller};
 use super::reply;
 use crate::auth::Action;
 use crate::denied::Denied;
+use crate::said::as_said;
 use axum::response::Response;
 use prombus::Step;
 use prombus::error::{SettleError, StepError};

@@ -4,10 +4,10 @@ use super::corrs::Corrs;
 use super::outbound::Outbound;
 use crate::denied::Denied;
 use crate::gateway::Gateway;
+use crate::said::as_said;
 use prombus::error::PublishError;
-use prombus::{BatchAnswer, PublishBatch, PublishOptions, Published};
+use prombus::{BatchAnswer, PublishBatch, Published};
 use prombus_api::frames::{Publish, write_error, write_published};
-use prombus_api::options::PublishOptions as Said;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -142,19 +142,6 @@ impl Notes {
                 stored => gateway.metrics.topic(topic).published.add(stored as u64),
             }
         }
-    }
-}
-
-/// What a publisher said, as the bus takes it.
-pub(super) fn as_said<'a>(said: &'a Said<'_>) -> PublishOptions<'a> {
-    PublishOptions {
-        id: said.id.as_deref(),
-        ts: said.ts,
-        key: said.key.as_deref(),
-        headers: &said.headers,
-        tags: &said.tags,
-        caused_by: &said.caused_by,
-        sid: said.sid.as_deref(),
     }
 }
 

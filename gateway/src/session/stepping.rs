@@ -3,10 +3,11 @@
 
 use super::corrs::Corrs;
 use super::outbound::Outbound;
-use super::publishing::{as_said, write_denied};
+use super::publishing::write_denied;
 use super::subscriptions::{Member, Subscriptions};
 use crate::denied::Denied;
 use crate::gateway::Gateway;
+use crate::said::as_said;
 use prombus::error::StepError;
 use prombus::{PublishBatch, Published, Step, StepsAnswer};
 use prombus_api::Code;

@@ -14,8 +14,10 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How many events are found before they are read: many enough that some lie close to each other.
-const KEYS_AT_A_TIME: usize = 1_024;
+/// How many keys are found before their events are read: first some, to learn how large they are, then as many as the
+/// page has room for, so that of many some lie close to each other.
+const FIRST_KEYS: usize = 1_024;
+const MOST_KEYS: usize = 32_768;
 
 /// The keys of one run behind a given one, in order.
 struct KeySource {
@@ -51,12 +53,16 @@ pub(crate) struct KeyMerge {
     first_seq: u64,
 }
 
-/// One key in all runs that have it: each run's place among the sources, and its latest event there.
-type Holders = Vec<(usize, Latest)>;
+/// The latest event of a key in a run, with the run's place among the sources.
+type Holder = (usize, Latest);
 
 impl KeyMerge {
-    /// The next key with everyone who has it. An index that turns out damaged is named by its segment.
-    fn next(&mut self) -> Result<Option<Holders>, (Arc<Sealed>, IndexError)> {
+    /// Hands over everyone who has the next key; false where there is none. An index that turns out damaged is named by
+    /// its segment.
+    fn next(
+        &mut self,
+        mut each: impl FnMut(&KeyRun, Holder),
+    ) -> Result<bool, (Arc<Sealed>, IndexError)> {
         for source in &mut self.sources {
             if let Err(error) = source.fill(self.topic)
                 && let KeyRun::Sealed(run) = &source.run
@@ -64,34 +70,42 @@ impl KeyMerge {
                 return Err((run.segment.clone(), error));
             }
         }
-        let heads = self
-            .sources
-            .iter()
-            .filter_map(|source| source.ready.front());
-        let Some(key) = heads.map(|(key, _)| key).min().cloned() else {
-            return Ok(None);
+        let heads = self.sources.iter().enumerate().filter_map(|(at, source)| {
+            let (key, _) = source.ready.front()?;
+            Some((key, at))
+        });
+        let Some(first) = heads.min().map(|(_, at)| at) else {
+            return Ok(false);
         };
-        let mut holders = Holders::new();
-        for (at, source) in self.sources.iter_mut().enumerate() {
-            if source.ready.front().is_some_and(|(head, _)| *head == key)
-                && let Some((_, latest)) = source.ready.pop_front()
-            {
-                holders.push((at, latest));
+        let Some((key, latest)) = self.sources[first].ready.pop_front() else {
+            return Ok(false);
+        };
+        each(&self.sources[first].run, (first, latest));
+        for (at, source) in self.sources.iter_mut().enumerate().skip(first + 1) {
+            let has_it = |head: &mut (Box<[u8]>, Latest)| head.0 == key;
+            if let Some((_, latest)) = source.ready.pop_front_if(has_it) {
+                each(&source.run, (at, latest));
             }
         }
-        Ok(Some(holders))
+        Ok(true)
     }
 
-    /// The next keys' latest events, up to `count` of them, each with its run's place among the sources.
-    fn newest(&mut self, count: usize) -> Result<Holders, (Arc<Sealed>, IndexError)> {
-        let mut newest = Holders::with_capacity(count);
-        while newest.len() < count
-            && let Some(holders) = self.next()?
-        {
-            let latest = holders.into_iter().max_by_key(|(_, latest)| latest.seq);
-            newest.extend(latest.filter(|(_, latest)| latest.seq >= self.first_seq));
+    /// The next keys' latest events, up to `count` of them.
+    fn newest(&mut self, count: usize) -> Result<Vec<Holder>, (Arc<Sealed>, IndexError)> {
+        let mut found = Vec::with_capacity(count);
+        while found.len() < count {
+            let mut newest: Option<Holder> = None;
+            let has_next = self.next(|_, holder| {
+                if newest.is_none_or(|(_, other)| other.seq < holder.1.seq) {
+                    newest = Some(holder);
+                }
+            })?;
+            if !has_next {
+                break;
+            }
+            found.extend(newest.filter(|(_, latest)| latest.seq >= self.first_seq));
         }
-        Ok(newest)
+        Ok(found)
     }
 
     /// How many keys of each sealed segment have a newer event in another one, by the segment's number. What is not
@@ -100,15 +114,14 @@ impl KeyMerge {
         mut self,
     ) -> Result<HashMap<u64, u64>, (Arc<Sealed>, IndexError)> {
         let mut counts = HashMap::new();
-        while let Some(holders) = self.next()? {
-            let sealed = holders.iter().filter_map(|(at, latest)| {
-                let KeyRun::Sealed(run) = &self.sources[*at].run else {
-                    return None;
-                };
-                Some((run.segment.header.number, latest.seq))
-            });
-            let newest = sealed.clone().map(|(_, seq)| seq).max();
-            for (segment, _) in sealed.filter(|(_, seq)| Some(*seq) < newest) {
+        let mut holders: Vec<(u64, u64)> = Vec::new();
+        while self.next(|run, (_, latest)| {
+            if let KeyRun::Sealed(run) = run {
+                holders.push((run.segment.header.number, latest.seq));
+            }
+        })? {
+            let newest = holders.iter().map(|(_, seq)| *seq).max();
+            for (segment, _) in holders.drain(..).filter(|(_, seq)| Some(*seq) < newest) {
                 *counts.entry(segment).or_default() += 1;
             }
         }
@@ -131,9 +144,7 @@ impl Shared {
         };
         let mut merge = self.merge_keys(topic, after, limit.events)?;
         loop {
-            let left = limit.events.max(1).saturating_sub(filling.events.len());
-            let count = left.min(KEYS_AT_A_TIME);
-            let newest = match merge.newest(count) {
+            let newest = match merge.newest(filling.keys_to_find()) {
                 Ok(newest) if newest.is_empty() => break,
                 Ok(newest) => newest,
                 Err((segment, error)) => {
@@ -156,7 +167,7 @@ impl Shared {
     fn key_events(
         &self,
         merge: &KeyMerge,
-        newest: &[(usize, Latest)],
+        newest: &[Holder],
     ) -> Result<Vec<Option<StoredEvent>>, ReadError> {
         let mut by_place: Vec<usize> = (0..newest.len()).collect();
         by_place.sort_unstable_by_key(|&at| (newest[at].0, newest[at].1.offset));
@@ -291,6 +302,18 @@ impl Shared {
             topic: number,
             first_seq,
         })
+    }
+}
+
+impl Filling {
+    /// How many keys there is room for, going by those that were read before.
+    fn keys_to_find(&self) -> usize {
+        let left = self.limit.events.max(1).saturating_sub(self.events.len());
+        let fit = match self.bytes / self.events.len().max(1) {
+            0 => FIRST_KEYS,
+            each => self.limit.bytes.saturating_sub(self.bytes) / each + 1,
+        };
+        left.min(fit).min(MOST_KEYS)
     }
 }
 

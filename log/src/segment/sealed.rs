@@ -131,7 +131,7 @@ impl Sealed {
         let ends = offsets.first().zip(offsets.last());
         let span = ends.map_or(0, |(first, last)| last.saturating_sub(*first)) as usize;
         let block_bytes = match span / offsets.len().max(1) {
-            apart if apart <= ONE_EVENT_BYTES => READ_BLOCK_BYTES,
+            apart if apart <= NEAR_BYTES => READ_BLOCK_BYTES,
             _ => ONE_EVENT_BYTES,
         };
         let mut picker = self.picker(slot, block_bytes);
@@ -159,6 +159,8 @@ impl Sealed {
     }
 }
 
+/// Events that lie this close to each other on average are read with what is between them.
+const NEAR_BYTES: usize = 4 << 10;
 /// Enough for most single events; a larger one is read in a second go.
 const ONE_EVENT_BYTES: usize = 2 << 10;
 

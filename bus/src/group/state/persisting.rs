@@ -1,7 +1,7 @@
 //! The group as it is stored, and back.
 
 use super::slot::Stage;
-use super::{Carried, GroupState, Rules};
+use super::{Carried, GroupState, MemberId, Rules};
 use crate::group::history::{Attempt, History};
 use crate::group::ranges::Ranges;
 use crate::group::record::{FailedEvent, GroupRecord, LeaseRun, RECORD_VERSION};
@@ -23,14 +23,15 @@ impl GroupState {
         settling.sort_unstable();
         let mut settled = Ranges::default();
         let mut failed = Vec::new();
-        let mut leases = BTreeMap::<(Arc<str>, u64, u32), Ranges>::new();
+        let mut leases = LeaseRuns::default();
         let mut cursor = None;
         let mut next = 0;
-        for (seq, slot) in self
-            .unsettled
-            .iter()
-            .filter(|(seq, _)| settling.binary_search(seq).is_err())
-        {
+        let mut settling = settling.into_iter().peekable();
+        for (seq, slot) in self.unsettled.iter() {
+            while settling.next_if(|&before| before < seq).is_some() {}
+            if settling.peek() == Some(&seq) {
+                continue;
+            }
             match cursor {
                 None => cursor = Some(seq - 1),
                 Some(_) if next < seq => settled.add(next, seq - 1),
@@ -47,12 +48,7 @@ impl GroupState {
                 failed.push(failed_event(seq, due_ms, history));
             }
             if let Stage::Leased(lease) | Stage::Stepping(lease) = slot.stage {
-                let member = self
-                    .holders
-                    .get(&lease.member)
-                    .map(|holder| holder.name.clone());
-                let run = (member.unwrap_or_default(), lease.started_ms, slot.attempt());
-                leases.entry(run).or_default().add(seq, seq);
+                leases.add((lease.member, lease.started_ms, slot.attempt()), seq);
             }
         }
         if cursor.is_some() && next <= self.head {
@@ -74,10 +70,10 @@ impl GroupState {
             skipped: self.skipped,
             settings: self.rules.settings.clone(),
             failed,
-            leases: leases
-                .into_iter()
-                .map(|(run, seqs)| lease_run(run, &seqs))
-                .collect(),
+            leases: leases.told(|member| {
+                let holder = self.holders.get(&member);
+                holder.map(|holder| holder.name.clone()).unwrap_or_default()
+            }),
         }
     }
 
@@ -132,11 +128,37 @@ fn failed_event(seq: u64, due_ms: u64, history: &History) -> FailedEvent {
     }
 }
 
-fn lease_run((member, started_ms, attempt): (Arc<str>, u64, u32), seqs: &Ranges) -> LeaseRun {
-    LeaseRun {
-        member,
-        started_ms,
-        attempt,
-        seqs: seqs.iter().collect(),
+/// A member, when it was given events, and for the how manieth time that was.
+type Giving = (MemberId, u64, u32);
+
+/// Open leases. Most were given together with the one before, so that is where to look first.
+#[derive(Default)]
+struct LeaseRuns {
+    runs: BTreeMap<Giving, Ranges>,
+    last: Option<(Giving, Ranges)>,
+}
+
+impl LeaseRuns {
+    fn add(&mut self, giving: Giving, seq: u64) {
+        match &mut self.last {
+            Some((last, seqs)) if *last == giving => seqs.add(seq, seq),
+            _ => {
+                let mut seqs = self.runs.remove(&giving).unwrap_or_default();
+                seqs.add(seq, seq);
+                self.runs.extend(self.last.replace((giving, seqs)));
+            }
+        }
+    }
+
+    fn told(mut self, name: impl Fn(MemberId) -> Arc<str>) -> Vec<LeaseRun> {
+        self.runs.extend(self.last);
+        let runs = self.runs.into_iter();
+        let told = runs.map(|((member, started_ms, attempt), seqs)| LeaseRun {
+            member: name(member),
+            started_ms,
+            attempt,
+            seqs: seqs.iter().collect(),
+        });
+        told.collect()
     }
 }
