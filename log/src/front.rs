@@ -59,8 +59,6 @@ pub(crate) struct Group {
     pub(crate) synced: Arc<Gate>,
     /// Someone waits at one of the gates, so the group must be processed even without bytes.
     pub(crate) awaited: bool,
-    /// Someone waits for the write alone, which should not have to wait for another group's sync.
-    pub(crate) write_awaited: bool,
 }
 
 /// An event on its way to the readers.

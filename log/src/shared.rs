@@ -9,9 +9,10 @@ use crate::options::LogOptions;
 use crate::segment::cache::SectionCache;
 use crate::view::View;
 use crate::writer::Writer;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError,
 };
 
 /// An open log.
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     /// Wakes the sync thread; goes with `front`.
     pub(crate) sync_wake: Condvar,
     writer: Mutex<Writer>,
+    /// Somebody did not get the writer and relies on whoever has it.
+    write_promised: AtomicBool,
     /// Held while a round of commits goes on. Comes before the writer.
     rounds: Mutex<()>,
     view: RwLock<View>,
@@ -77,6 +80,7 @@ impl Shared {
             front: Mutex::new(parts.front),
             sync_wake: Condvar::new(),
             writer: Mutex::new(parts.writer),
+            write_promised: AtomicBool::new(false),
             rounds: Mutex::default(),
             view: RwLock::new(parts.view),
             cache: parts.cache,
@@ -97,13 +101,23 @@ impl Shared {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The writer, if nobody is writing.
-    pub(crate) fn idle_writer(&self) -> Option<MutexGuard<'_, Writer>> {
-        match self.writer.try_lock() {
-            Ok(writer) => Some(writer),
-            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(std::sync::TryLockError::WouldBlock) => None,
-        }
+    /// The writer, if nobody has it. If somebody has, they are made to look for what is pending when they let go of it:
+    /// `None` promises that.
+    pub(crate) fn writer_or_promise(&self) -> Option<MutexGuard<'_, Writer>> {
+        idle(&self.writer).or_else(|| {
+            self.write_promised.store(true, Ordering::SeqCst);
+            // Either this sees that the writer was let go of meanwhile, or who does that sees the promise.
+            fence(Ordering::SeqCst);
+            idle(&self.writer)
+        })
+    }
+
+    /// Whether somebody was promised that what is pending is written. Whoever has had the writer has to ask, after
+    /// letting go of it.
+    pub(crate) fn is_write_promised(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.write_promised.load(Ordering::SeqCst)
+            && self.write_promised.swap(false, Ordering::SeqCst)
     }
 
     /// The right to do a round of commits: two at once could show events after their segment is sealed.
@@ -113,11 +127,7 @@ impl Shared {
 
     /// The same, if no round is going on.
     pub(crate) fn idle_round(&self) -> Option<MutexGuard<'_, ()>> {
-        match self.rounds.try_lock() {
-            Ok(round) => Some(round),
-            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(std::sync::TryLockError::WouldBlock) => None,
-        }
+        idle(&self.rounds)
     }
 
     pub(crate) fn view(&self) -> RwLockReadGuard<'_, View> {
@@ -156,7 +166,7 @@ impl Shared {
         front.refuse(CommitError::StoreFailed(failure.clone()));
         front.fail_pending(&failure);
         drop(front);
-        writer.fail_unsynced(&failure);
+        writer.fail(&failure);
         failure
     }
 
@@ -166,5 +176,14 @@ impl Shared {
             Some(CommitError::StoreFailed(failure)) => Some(failure.clone()),
             _ => None,
         }
+    }
+}
+
+/// What a lock guards, if nobody has it.
+fn idle<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match lock.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Writer {
     /// What the last [`StateRecord::Synced`] in the segment says.
     pub(crate) marked_bytes: u64,
     unsynced: Vec<Unsynced>,
+    /// Why nothing may be written any more.
+    failure: Option<StoreFailed>,
     /// Memory for the group after the one that is being gathered.
     spare: Vec<u8>,
 }
@@ -72,6 +74,8 @@ struct ToSync {
     file: Arc<dyn File>,
     bytes: u64,
     is_new: bool,
+    /// A write or a sync failed before.
+    failure: Option<StoreFailed>,
 }
 
 /// Whether a writer may go on to the next segment, which takes a sync.
@@ -79,6 +83,15 @@ struct ToSync {
 pub(crate) enum Roll {
     Allowed,
     LeaveToSyncThread,
+}
+
+/// How much is written in one go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// What is pending now. What comes meanwhile gathers for the next sync: where many publish, something comes all the
+    /// time.
+    OneGroup,
+    NothingPends,
 }
 
 impl Writer {
@@ -95,6 +108,7 @@ impl Writer {
             lacks_room: false,
             marked_bytes: 0,
             unsynced: Vec::new(),
+            failure: None,
             spare: Vec::new(),
         }
     }
@@ -114,6 +128,7 @@ impl Writer {
             file: self.file.clone(),
             bytes: self.bytes,
             is_new: self.is_new,
+            failure: self.failure.clone(),
         }
     }
 
@@ -141,7 +156,9 @@ impl Writer {
         Ok(())
     }
 
-    pub(crate) fn fail_unsynced(&mut self, failure: &StoreFailed) {
+    /// Nothing may be written any more, and what waits for a sync has failed.
+    pub(crate) fn fail(&mut self, failure: &StoreFailed) {
+        self.failure.get_or_insert_with(|| failure.clone());
         for group in self.unsynced.drain(..) {
             group.gate.open(Err(failure.clone()));
         }
@@ -149,16 +166,18 @@ impl Writer {
 }
 
 impl Shared {
-    /// Writes what is pending on this thread, unless another one is writing: that one will see it.
+    /// Writes what is pending on this thread, unless another one has the writer: that one will look for it.
     pub(crate) fn write_if_idle(&self) {
-        while let Some(mut writer) = self.idle_writer() {
-            let left = self.write_pending(&mut writer, Roll::LeaveToSyncThread);
+        loop {
+            let Some(mut writer) = self.writer_or_promise() else {
+                return;
+            };
+            self.write_pending(&mut writer, Roll::LeaveToSyncThread, Until::NothingPends);
             if writer.bytes - writer.synced_bytes > MAX_UNSYNCED_BYTES {
                 self.want_sync(&mut self.front());
             }
             drop(writer);
-            // Something may have come while the writer was held and its publisher could not get it.
-            if left || self.front().pending.is_empty() {
+            if !self.is_write_promised() {
                 return;
             }
         }
@@ -177,8 +196,7 @@ impl Shared {
     pub(crate) fn write_and_sync(&self, roll: Roll) {
         let (to_sync, unsynced) = {
             let mut writer = self.writer();
-            self.front().sync_wanted = false;
-            self.write_pending(&mut writer, roll);
+            self.write_pending(&mut writer, roll, Until::OneGroup);
             let unsynced = std::mem::take(&mut writer.unsynced);
             if writer.bytes == writer.synced_bytes {
                 drop(writer);
@@ -222,8 +240,8 @@ impl Shared {
     /// Syncs without holding the writer. A failure poisons the log, since the next sync might not tell of it; so none
     /// counts after that.
     fn sync_outside(&self, to_sync: &ToSync) -> Result<(), StoreFailed> {
-        if let Some(failure) = self.failure() {
-            return Err(failure);
+        if let Some(failure) = &to_sync.failure {
+            return Err(failure.clone());
         }
         let synced = self.sync_segment(&*to_sync.file, to_sync.is_new);
         let mut writer = self.writer();
@@ -249,10 +267,9 @@ impl Shared {
         }
     }
 
-    /// Writes for those who wait for no sync and came while the sync thread held the writer: they left it to whoever
-    /// had it, and it may have looked for them too early.
+    /// Writes for those who wait for no sync and came while the sync thread had the writer.
     fn write_what_came(&self) {
-        if self.options.threads && self.front().pending.write_awaited {
+        if self.is_write_promised() {
             self.write_if_idle();
         }
     }
@@ -277,24 +294,27 @@ impl Shared {
         }
     }
 
-    /// Writes group after group until nothing is pending. True if something was left for the sync thread.
-    fn write_pending(&self, writer: &mut Writer, roll: Roll) -> bool {
+    /// Writes what is pending, as far as it need not be left for the sync thread.
+    fn write_pending(&self, writer: &mut Writer, roll: Roll, until: Until) {
         loop {
             let mut front = self.front();
+            if until == Until::OneGroup {
+                front.sync_wanted = false;
+            }
             let limit = self.options.segment_bytes;
             let bytes = writer.bytes + front.pending.bytes.len() as u64;
             let mut full = bytes >= limit;
             if full && roll == Roll::LeaveToSyncThread {
                 self.want_sync(&mut front);
                 if bytes >= limit + (limit / 8).min(MAX_OVERSHOOT_BYTES) {
-                    return true;
+                    return;
                 }
                 full = false;
             }
             // A segment may have become full by those who left it at that, and then nothing needs to be pending.
             let is_overdue = full && writer.bytes > writer.start_bytes && !front.has_failed();
             if front.pending.is_empty() && !is_overdue {
-                return false;
+                return;
             }
             let group = match front.pending.is_empty() {
                 true => None,
@@ -311,7 +331,10 @@ impl Shared {
             });
             if let Err(error) = written {
                 self.poison(writer, &format!("write failed: {error}"));
-                return false;
+                return;
+            }
+            if until == Until::OneGroup {
+                return;
             }
         }
     }

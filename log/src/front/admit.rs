@@ -84,7 +84,6 @@ impl Front {
             wants_sync |= durability == Durability::Fsync;
         }
         self.pending.awaited = true;
-        self.pending.write_awaited |= !wants_sync;
         self.sync_wanted |= wants_sync;
         let gate = match wants_sync {
             true => self.pending.synced.clone(),
