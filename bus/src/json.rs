@@ -1,6 +1,9 @@
-//! A JSON scanner that checks a text and drops its insignificant whitespace, in one pass and without touching
-//! anything else: number spelling, key order and escapes stay as the publisher wrote them. A text that is already
-//! compact is returned as it is, without an allocation.
+//! A JSON scanner that checks a text and drops its insignificant whitespace without touching anything else: number
+//! spelling, key order and escapes stay as the publisher wrote them. A text that is already compact, as most are, is
+//! returned as it is, without an allocation.
+//!
+//! The grammar stands here once. It is first gone through as if there were no whitespace, with everything in registers;
+//! only a text that does not pass so is gone through again, to take its whitespace out or to say what is wrong with it.
 
 use crate::error::BadJson;
 use std::borrow::Cow;
@@ -8,7 +11,7 @@ use std::borrow::Cow;
 /// JSON nested deeper than this is refused.
 pub const MAX_DEPTH: u32 = 128;
 
-/// How much of a string is looked at in one go.
+/// How much of a long string is looked at in one go.
 const BLOCK_BYTES: usize = 32;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -16,280 +19,291 @@ const HIGHS: u64 = ONES << 7;
 
 /// Checks `text` against RFC 8259 and returns it without insignificant whitespace.
 pub fn compact(text: &str) -> Result<Cow<'_, str>, BadJson> {
-    let mut scanner = Scanner {
-        text,
-        bytes: text.as_bytes(),
-        at: 0,
-        copied: 0,
-        kept: String::new(),
-        depth: 0,
-        objects: 0,
-    };
-    scanner.document()?;
-    if scanner.copied == 0 && scanner.kept.is_empty() {
+    if document(text.as_bytes(), &mut NoGaps).is_some() {
         return Ok(Cow::Borrowed(text));
     }
-    scanner.kept.push_str(&text[scanner.copied..]);
-    Ok(Cow::Owned(scanner.kept))
+    let mut gaps = Dropped {
+        text,
+        copied: 0,
+        kept: String::new(),
+        fault: None,
+    };
+    match (document(text.as_bytes(), &mut gaps), gaps.fault) {
+        (None, Some(fault)) => Err(fault),
+        _ => {
+            gaps.kept.push_str(&text[gaps.copied..]);
+            Ok(Cow::Owned(gaps.kept))
+        }
+    }
 }
 
-struct Scanner<'a> {
+/// What happens where whitespace may stand, and when something is wrong.
+trait Gaps {
+    /// The place behind the whitespace at `at`.
+    fn pass(&mut self, bytes: &[u8], at: usize) -> usize;
+
+    /// Notes what is wrong. Always `None`, to be returned at once.
+    fn fault(&mut self, at: usize, why: &'static str) -> Option<usize>;
+}
+
+/// There is no whitespace: where some stands, it is something unexpected.
+struct NoGaps;
+
+/// Whitespace is left out of a copy.
+struct Dropped<'a> {
     text: &'a str,
-    bytes: &'a [u8],
-    at: usize,
     /// Everything before this is in `kept`, or was whitespace.
     copied: usize,
     kept: String,
-    depth: u32,
-    /// One bit per open bracket, the innermost lowest: set where it is an object.
-    objects: u128,
+    fault: Option<BadJson>,
 }
 
-impl Scanner<'_> {
-    fn document(&mut self) -> Result<(), BadJson> {
-        self.skip_whitespace();
-        loop {
-            if !self.value()? {
-                continue;
-            }
-            if self.close_and_separate()? {
-                return Ok(());
-            }
-        }
+impl Gaps for NoGaps {
+    #[inline(always)]
+    fn pass(&mut self, _bytes: &[u8], at: usize) -> usize {
+        at
     }
 
-    /// Takes one value; `false` where it only opened a bracket that is not empty, so that its first value follows.
-    fn value(&mut self) -> Result<bool, BadJson> {
-        match self.peek() {
-            Some(b'"') => self.string()?,
-            Some(b'{') => {
-                self.open(true)?;
-                if self.peek() == Some(b'}') {
-                    self.close();
-                } else {
-                    self.key()?;
-                    return Ok(false);
-                }
-            }
-            Some(b'[') => {
-                self.open(false)?;
-                if self.peek() == Some(b']') {
-                    self.close();
-                } else {
-                    return Ok(false);
-                }
-            }
-            Some(b'-' | b'0'..=b'9') => self.number()?,
-            Some(b't') => self.literal(b"true")?,
-            Some(b'f') => self.literal(b"false")?,
-            Some(b'n') => self.literal(b"null")?,
-            Some(_) => return Err(self.bad("a value should stand here")),
-            None => return Err(self.bad("it ends where a value should stand")),
+    #[inline(always)]
+    fn fault(&mut self, _at: usize, _why: &'static str) -> Option<usize> {
+        None
+    }
+}
+
+impl Gaps for Dropped<'_> {
+    fn pass(&mut self, bytes: &[u8], at: usize) -> usize {
+        let is_whitespace = |byte: &&u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+        let rest = bytes.get(at..).unwrap_or_default();
+        let behind = at + rest.iter().take_while(is_whitespace).count();
+        if behind > at {
+            self.kept.push_str(&self.text[self.copied..at]);
+            self.copied = behind;
         }
-        Ok(true)
+        behind
     }
 
-    /// Takes what may follow a value: closing brackets, then a comma (`false`) or the end of the text (`true`).
-    fn close_and_separate(&mut self) -> Result<bool, BadJson> {
-        loop {
-            self.skip_whitespace();
-            let in_object = self.objects & 1 == 1;
-            match self.peek() {
-                None if self.depth == 0 => return Ok(true),
-                None => return Err(self.bad("it ends inside a bracket")),
-                Some(_) if self.depth == 0 => return Err(self.bad("something follows the value")),
-                Some(b',') => {
-                    self.at += 1;
-                    self.skip_whitespace();
-                    if in_object {
-                        self.key()?;
+    fn fault(&mut self, at: usize, why: &'static str) -> Option<usize> {
+        self.fault.get_or_insert(BadJson { at, why });
+        None
+    }
+}
+
+/// Goes through one value and all that is in it, up to the end of the text.
+fn document(bytes: &[u8], gaps: &mut impl Gaps) -> Option<usize> {
+    let mut depth = 0;
+    // One bit per open bracket, the innermost lowest: set where it is an object.
+    let mut objects = 0_u128;
+    let mut at = gaps.pass(bytes, 0);
+    loop {
+        match byte(bytes, at) {
+            Some(b'"') => at = string(bytes, at, gaps)?,
+            Some(open @ (b'{' | b'[')) => {
+                if depth == MAX_DEPTH {
+                    return gaps.fault(at, "it is nested deeper than 128");
+                }
+                let is_object = open == b'{';
+                depth += 1;
+                objects = objects << 1 | u128::from(is_object);
+                at = gaps.pass(bytes, at + 1);
+                let close = if is_object { b'}' } else { b']' };
+                // An empty one is closed below.
+                if byte(bytes, at) != Some(close) {
+                    if is_object {
+                        at = key(bytes, at, gaps)?;
                     }
-                    return Ok(false);
+                    continue;
                 }
-                Some(b'}') if in_object => self.close(),
-                Some(b']') if !in_object => self.close(),
-                Some(_) => return Err(self.bad("a comma or a closing bracket should stand here")),
             }
+            Some(b'-' | b'0'..=b'9') => at = number(bytes, at, gaps)?,
+            Some(b't') => at = literal(bytes, at, b"true", gaps)?,
+            Some(b'f') => at = literal(bytes, at, b"false", gaps)?,
+            Some(b'n') => at = literal(bytes, at, b"null", gaps)?,
+            Some(_) => return gaps.fault(at, "a value should stand here"),
+            None => return gaps.fault(at, "it ends where a value should stand"),
         }
-    }
-
-    fn open(&mut self, object: bool) -> Result<(), BadJson> {
-        if self.depth == MAX_DEPTH {
-            return Err(self.bad("it is nested deeper than 128"));
-        }
-        self.depth += 1;
-        self.objects = self.objects << 1 | u128::from(object);
-        self.at += 1;
-        self.skip_whitespace();
-        Ok(())
-    }
-
-    fn close(&mut self) {
-        self.depth -= 1;
-        self.objects >>= 1;
-        self.at += 1;
-    }
-
-    /// Takes a name and its colon.
-    fn key(&mut self) -> Result<(), BadJson> {
-        if self.peek() != Some(b'"') {
-            return Err(self.bad("a name in quotes should stand here"));
-        }
-        self.string()?;
-        self.skip_whitespace();
-        if self.peek() != Some(b':') {
-            return Err(self.bad("a colon should stand here"));
-        }
-        self.at += 1;
-        self.skip_whitespace();
-        Ok(())
-    }
-
-    fn string(&mut self) -> Result<(), BadJson> {
-        self.at += 1;
+        // Closing brackets may follow, then a comma or the end.
         loop {
-            self.skip_plain();
-            match self.peek() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(());
+            at = gaps.pass(bytes, at);
+            let in_object = objects & 1 == 1;
+            match byte(bytes, at) {
+                None if depth == 0 => return Some(at),
+                None => return gaps.fault(at, "it ends inside a bracket"),
+                Some(_) if depth == 0 => return gaps.fault(at, "something follows the value"),
+                Some(b',') => {
+                    at = gaps.pass(bytes, at + 1);
+                    if in_object {
+                        at = key(bytes, at, gaps)?;
+                    }
+                    break;
                 }
-                Some(b'\\') => self.escape()?,
-                Some(_) => return Err(self.bad("a control character has to be escaped")),
-                None => return Err(self.bad("it ends inside a string")),
-            }
-        }
-    }
-
-    /// Goes on to the next quote, backslash or control character.
-    fn skip_plain(&mut self) {
-        // Long stretches go by the block: without an early exit the compiler looks at many bytes at once.
-        while let Some(block) = self.rest().first_chunk::<BLOCK_BYTES>() {
-            let mut special = [false; BLOCK_BYTES];
-            for (special, &byte) in special.iter_mut().zip(block) {
-                *special = is_special(byte);
-            }
-            if special != [false; BLOCK_BYTES] {
-                break;
-            }
-            self.at += BLOCK_BYTES;
-        }
-        while let Some(&chunk) = self.rest().first_chunk::<8>() {
-            let word = u64::from_le_bytes(chunk);
-            let quote = word ^ (ONES * 0x22);
-            let backslash = word ^ (ONES * 0x5c);
-            // The lowest set bit is exact: a borrow only reaches bytes above the first hit.
-            let hits = (quote.wrapping_sub(ONES) & !quote
-                | backslash.wrapping_sub(ONES) & !backslash
-                | word.wrapping_sub(ONES * 0x20) & !word)
-                & HIGHS;
-            if hits != 0 {
-                self.at += (hits.trailing_zeros() / 8) as usize;
-                return;
-            }
-            self.at += 8;
-        }
-        while self.peek().is_some_and(|byte| !is_special(byte)) {
-            self.at += 1;
-        }
-    }
-
-    fn escape(&mut self) -> Result<(), BadJson> {
-        self.at += 1;
-        match self.peek() {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
-            Some(b'u') => {
-                let digits = self.bytes.get(self.at + 1..self.at + 5);
-                if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
-                    return Err(self.bad("four hexadecimal digits should follow \\u"));
+                Some(close @ (b'}' | b']')) if (close == b'}') == in_object => {
+                    depth -= 1;
+                    objects >>= 1;
+                    at += 1;
                 }
-                self.at += 5;
+                Some(_) => {
+                    return gaps.fault(at, "a comma or a closing bracket should stand here");
+                }
             }
-            _ => return Err(self.bad("there is no such escape")),
         }
-        Ok(())
     }
+}
 
-    fn number(&mut self) -> Result<(), BadJson> {
-        if self.peek() == Some(b'-') {
-            self.at += 1;
+/// Takes a name and its colon.
+#[inline]
+fn key(bytes: &[u8], at: usize, gaps: &mut impl Gaps) -> Option<usize> {
+    if byte(bytes, at) != Some(b'"') {
+        return gaps.fault(at, "a name in quotes should stand here");
+    }
+    let at = string(bytes, at, gaps)?;
+    let at = gaps.pass(bytes, at);
+    match byte(bytes, at) {
+        Some(b':') => Some(gaps.pass(bytes, at + 1)),
+        _ => gaps.fault(at, "a colon should stand here"),
+    }
+}
+
+/// Takes the string whose first quote stands at `at`.
+#[inline]
+fn string(bytes: &[u8], at: usize, gaps: &mut impl Gaps) -> Option<usize> {
+    let mut at = at + 1;
+    loop {
+        at = plain_end(bytes, at);
+        match byte(bytes, at) {
+            Some(b'"') => return Some(at + 1),
+            Some(b'\\') => at = escape(bytes, at + 1, gaps)?,
+            Some(_) => return gaps.fault(at, "a control character has to be escaped"),
+            None => return gaps.fault(at, "it ends inside a string"),
         }
-        if self.peek() == Some(b'0') {
-            self.at += 1;
-        } else {
-            self.digits()?;
-        }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
-            self.digits()?;
-        }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
-            if matches!(self.peek(), Some(b'+' | b'-')) {
-                self.at += 1;
+    }
+}
+
+/// Takes what follows a backslash.
+fn escape(bytes: &[u8], at: usize, gaps: &mut impl Gaps) -> Option<usize> {
+    match byte(bytes, at) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Some(at + 1),
+        Some(b'u') => {
+            let digits = bytes.get(at + 1..at + 5);
+            match digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                true => Some(at + 5),
+                false => gaps.fault(at, "four hexadecimal digits should follow \\u"),
             }
-            self.digits()?;
         }
-        Ok(())
+        _ => gaps.fault(at, "there is no such escape"),
     }
+}
 
-    fn digits(&mut self) -> Result<(), BadJson> {
-        let start = self.at;
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
+#[inline]
+fn number(bytes: &[u8], mut at: usize, gaps: &mut impl Gaps) -> Option<usize> {
+    if byte(bytes, at) == Some(b'-') {
+        at += 1;
+    }
+    at = match byte(bytes, at) {
+        Some(b'0') => at + 1,
+        _ => digits(bytes, at, gaps)?,
+    };
+    if byte(bytes, at) == Some(b'.') {
+        at = digits(bytes, at + 1, gaps)?;
+    }
+    if let Some(b'e' | b'E') = byte(bytes, at) {
+        let has_sign = matches!(byte(bytes, at + 1), Some(b'+' | b'-'));
+        at = digits(bytes, at + 1 + usize::from(has_sign), gaps)?;
+    }
+    Some(at)
+}
+
+#[inline]
+fn digits(bytes: &[u8], start: usize, gaps: &mut impl Gaps) -> Option<usize> {
+    let mut at = start;
+    // Times and ids have many.
+    while chunk_at(bytes, at).is_some_and(|chunk| are_digits(u64::from_le_bytes(chunk))) {
+        at += 8;
+    }
+    while let Some(b'0'..=b'9') = byte(bytes, at) {
+        at += 1;
+    }
+    match at == start {
+        true => gaps.fault(at, "a digit should stand here"),
+        false => Some(at),
+    }
+}
+
+fn literal(bytes: &[u8], at: usize, literal: &[u8], gaps: &mut impl Gaps) -> Option<usize> {
+    match bytes
+        .get(at..)
+        .is_some_and(|rest| rest.starts_with(literal))
+    {
+        true => Some(at + literal.len()),
+        false => gaps.fault(at, "a value should stand here"),
+    }
+}
+
+/// The place of the next quote, backslash or control character, or the end. Most strings are short, so it begins with a
+/// few bytes at a time, and goes by the block where that was not enough.
+#[inline]
+fn plain_end(bytes: &[u8], mut at: usize) -> usize {
+    let mut is_long = false;
+    while let Some(word) = chunk_at(bytes, at).map(u64::from_le_bytes) {
+        let quote = word ^ (ONES * 0x22);
+        let backslash = word ^ (ONES * 0x5c);
+        // The lowest set bit is exact: a borrow only reaches bytes above the first hit.
+        let hits = (quote.wrapping_sub(ONES) & !quote
+            | backslash.wrapping_sub(ONES) & !backslash
+            | word.wrapping_sub(ONES * 0x20) & !word)
+            & HIGHS;
+        if hits != 0 {
+            return at + (hits.trailing_zeros() / 8) as usize;
         }
-        if self.at == start {
-            return Err(self.bad("a digit should stand here"));
+        at += 8;
+        if is_long {
+            at = skip_blocks(bytes, at);
         }
-        Ok(())
+        is_long = true;
     }
+    while byte(bytes, at).is_some_and(|byte| !is_special(byte)) {
+        at += 1;
+    }
+    at
+}
 
-    fn literal(&mut self, literal: &[u8]) -> Result<(), BadJson> {
-        if !self.bytes[self.at..].starts_with(literal) {
-            return Err(self.bad("a value should stand here"));
+/// Passes over blocks that are plain. Without an early exit inside a block the compiler looks at many bytes at once.
+fn skip_blocks(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(block) = chunk_at::<BLOCK_BYTES>(bytes, at) {
+        if block
+            .iter()
+            .fold(false, |any, &byte| any | is_special(byte))
+        {
+            break;
         }
-        self.at += literal.len();
-        Ok(())
+        at += BLOCK_BYTES;
     }
+    at
+}
 
-    #[inline(always)]
-    fn skip_whitespace(&mut self) {
-        if self.peek().is_some_and(is_whitespace) {
-            self.drop_whitespace();
-        }
-    }
+/// Whether all eight bytes are digits: their high half is 3, also when 6 is added.
+#[inline(always)]
+fn are_digits(word: u64) -> bool {
+    const HIGH_HALVES: u64 = ONES * 0xf0;
+    let (plain, added) = (
+        word & HIGH_HALVES,
+        word.wrapping_add(ONES * 0x06) & HIGH_HALVES,
+    );
+    (plain, added) == (ONES * 0x30, ONES * 0x30)
+}
 
-    #[cold]
-    fn drop_whitespace(&mut self) {
-        self.kept.push_str(&self.text[self.copied..self.at]);
-        while self.peek().is_some_and(is_whitespace) {
-            self.at += 1;
-        }
-        self.copied = self.at;
-    }
+#[inline(always)]
+fn chunk_at<const COUNT: usize>(bytes: &[u8], at: usize) -> Option<[u8; COUNT]> {
+    bytes.get(at..)?.first_chunk::<COUNT>().copied()
+}
 
-    fn rest(&self) -> &[u8] {
-        self.bytes.get(self.at..).unwrap_or_default()
-    }
-
-    #[inline(always)]
-    fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
-    }
-
-    #[cold]
-    fn bad(&self, why: &'static str) -> BadJson {
-        BadJson { at: self.at, why }
-    }
+#[inline(always)]
+fn byte(bytes: &[u8], at: usize) -> Option<u8> {
+    bytes.get(at).copied()
 }
 
 /// What ends a plain stretch of a string. Without short cuts, so that a whole block can be tested at once.
 fn is_special(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < 0x20)
-}
-
-fn is_whitespace(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
 #[cfg(test)]
