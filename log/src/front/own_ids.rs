@@ -1,25 +1,32 @@
 //! Publishers' own ids in the segments that are not sealed yet. Sealed segments answer for theirs from disk.
+//!
+//! An id is known here by a hash of 128 bits under a secret of this process: nobody finds two ids with the same one, and
+//! by chance it would take more ids than will ever be published.
 
 use crate::event_id::Id;
 use crate::receipt::Placed;
-use std::collections::HashMap;
-use xxhash_rust::xxh3::xxh3_64;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
 
-/// Own ids by (topic number, id).
-#[derive(Default)]
+/// Own ids by topic and id, for each segment.
 pub(crate) struct OwnIds {
-    by_name: HashMap<Box<[u8]>, OwnId>,
+    /// By the segments' numbers, the newest last. There are few: writing waits for sealing.
+    segments: VecDeque<(u64, SegmentIds)>,
+    secret: u64,
     /// Counts the segments that were forgotten here because they are sealed now. A look at the sealed segments is
     /// only good while this stands still.
     pub(crate) epoch: u64,
 }
 
+/// The own ids of a segment by the hash of topic and id.
+pub(crate) type SegmentIds = HashMap<u128, OwnId, BuildHasherDefault<AsItIs>>;
+
 #[derive(Clone, Copy)]
-struct OwnId {
+pub(crate) struct OwnId {
     seq: u64,
     ts: u64,
     payload_hash: u64,
-    segment: u64,
 }
 
 /// An id that the topic holds already.
@@ -33,9 +40,19 @@ pub(crate) struct Held {
     pub(crate) is_ahead: bool,
 }
 
+impl Default for OwnIds {
+    fn default() -> Self {
+        Self {
+            segments: VecDeque::new(),
+            secret: RandomState::new().hash_one(0),
+            epoch: 0,
+        }
+    }
+}
+
 impl OwnIds {
     pub(crate) fn find(&self, topic: u32, id: &Id, payload: &[u8]) -> Option<Held> {
-        let found = self.by_name.get(name(topic, id).as_slice())?;
+        let found = self.get(topic, id)?;
         Some(Held {
             topic,
             placed: Placed {
@@ -53,44 +70,59 @@ impl OwnIds {
             seq: placed.seq,
             ts: placed.ts,
             payload_hash: xxh3_64(payload),
-            segment,
         };
-        let name = name(topic, &placed.id).as_slice().into();
-        self.by_name.insert(name, own);
+        let hash = self.hash(topic, &placed.id);
+        if self
+            .segments
+            .back()
+            .is_none_or(|(last, _)| *last != segment)
+        {
+            self.segments.push_back((segment, SegmentIds::default()));
+        }
+        if let Some((_, ids)) = self.segments.back_mut() {
+            ids.insert(hash, own);
+        }
     }
 
     /// The position of an id, without regard to its payload.
     pub(crate) fn seq_of(&self, topic: u32, id: &Id) -> Option<u64> {
-        let found = self.by_name.get(name(topic, id).as_slice())?;
-        Some(found.seq)
+        self.get(topic, id).map(|found| found.seq)
     }
 
-    /// Forgets the ids of a segment that is sealed now.
-    pub(crate) fn forget_segment(&mut self, segment: u64) {
+    /// Forgets the ids of a segment that is sealed now. Whoever gets them should let go of them when nobody waits.
+    pub(crate) fn forget_segment(&mut self, segment: u64) -> Option<SegmentIds> {
         self.epoch += 1;
-        self.by_name.retain(|_, own| own.segment != segment);
+        let place = self.segments.iter().position(|(own, _)| *own == segment)?;
+        self.segments.remove(place).map(|(_, ids)| ids)
+    }
+
+    /// What is known of an id; of several the newest.
+    fn get(&self, topic: u32, id: &Id) -> Option<&OwnId> {
+        let hash = self.hash(topic, id);
+        let segments = self.segments.iter().rev();
+        segments.filter_map(|(_, ids)| ids.get(&hash)).next()
+    }
+
+    fn hash(&self, topic: u32, id: &Id) -> u128 {
+        let seed = self.secret ^ u64::from(topic).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        xxh3_128_with_seed(id.as_str().as_bytes(), seed)
     }
 }
 
-/// Topic number and id as one key, built without allocating.
-struct Name {
-    bytes: [u8; 4 + crate::event_id::MAX_ID_BYTES],
-    length: usize,
-}
+/// Takes a part of what is a hash already.
+#[derive(Default)]
+pub(crate) struct AsItIs(u64);
 
-impl Name {
-    fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.length]
+impl Hasher for AsItIs {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64(bytes);
     }
-}
 
-fn name(topic: u32, id: &Id) -> Name {
-    let text = id.as_str().as_bytes();
-    let mut bytes = [0; 4 + crate::event_id::MAX_ID_BYTES];
-    bytes[..4].copy_from_slice(&topic.to_le_bytes());
-    bytes[4..4 + text.len()].copy_from_slice(text);
-    Name {
-        bytes,
-        length: 4 + text.len(),
+    fn write_u128(&mut self, hash: u128) {
+        self.0 = hash as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }

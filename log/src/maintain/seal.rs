@@ -44,7 +44,8 @@ impl Shared {
             }
             drop(view);
             // Only now that readers find the ids in the sealed segment are they forgotten here.
-            self.front().own_ids.forget_segment(number);
+            let forgotten = self.front().own_ids.forget_segment(number);
+            drop(forgotten);
             if sealed.is_none() {
                 self.files.remove(&data_name(number))?;
                 self.files.sync_names()?;

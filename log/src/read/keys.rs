@@ -1,10 +1,10 @@
 //! The latest event of every key, in the order of keys: all runs' keys are merged, and of equal ones the newest wins.
 
-use super::{Filling, StreamPlaces, unknown};
+use super::{Filling, STREAM_STEP_EVENTS, unknown};
 use crate::error::ReadError;
 use crate::names::{self, NameRef};
 use crate::receipt::ReadLimit;
-use crate::record::StoredEvent;
+use crate::record::{EventBlock, StoredEvent};
 use crate::segment::index::{IndexError, KEY_SPACE, Section};
 use crate::segment::sealed::{RunItem, Sealed};
 use crate::segment::stream::StreamEntry;
@@ -18,6 +18,8 @@ use std::sync::Arc;
 /// page has room for, so that of many some lie close to each other.
 const FIRST_KEYS: usize = 1_024;
 const MOST_KEYS: usize = 32_768;
+/// How large the blocks are that events are moved to.
+const TOGETHER_BYTES: usize = 64 << 10;
 
 /// The keys of one run behind a given one, in order.
 struct KeySource {
@@ -188,24 +190,23 @@ impl Shared {
         Ok(events)
     }
 
-    /// Events of one run, in the order they lie in, without those that are damaged.
+    /// Events of one run, in the order they lie in, without those that are damaged. Much of what is read with them may
+    /// be unwanted, so they are moved together.
     fn events_of(
         &self,
         run: &KeyRun,
         latest: impl Iterator<Item = Latest>,
     ) -> Result<Vec<StoredEvent>, ReadError> {
+        let mut together = Together::default();
         match run {
             KeyRun::Sealed(run) => {
                 let offsets: Vec<u32> = latest.map(|latest| latest.offset).collect();
-                let items = run.segment.events_at(run.slot, &offsets)?;
-                let events = items.into_iter().filter_map(|item| match item {
-                    RunItem::Event { event, .. } => Some(event),
-                    RunItem::Damage(range) => {
-                        self.note_damage(&run.segment, range);
-                        None
+                for item in run.segment.events_at(run.slot, &offsets) {
+                    match item? {
+                        RunItem::Event { event, .. } => together.add(&event),
+                        RunItem::Damage(range) => self.note_damage(&run.segment, range),
                     }
-                });
-                Ok(events.collect())
+                }
             }
             KeyRun::Stream { segment, file } => {
                 let entries = latest.map(|latest| StreamEntry {
@@ -214,14 +215,14 @@ impl Shared {
                     offset: latest.offset,
                     bytes: latest.bytes,
                 });
-                let places = StreamPlaces {
-                    segment: *segment,
-                    file: file.clone(),
-                    entries: entries.collect(),
-                };
-                Ok(self.read_places(&places)?)
+                let entries: Vec<StreamEntry> = entries.collect();
+                for some in entries.chunks(STREAM_STEP_EVENTS) {
+                    let events = self.read_entries(*segment, file, some)?;
+                    events.iter().for_each(|event| together.add(event));
+                }
             }
         }
+        Ok(together.take())
     }
 
     /// A merge of all keys of a topic behind `after`, of which at most `most` will be asked for.
@@ -302,6 +303,27 @@ impl Shared {
             topic: number,
             first_seq,
         })
+    }
+}
+
+/// Events that are moved into blocks of nothing else.
+#[derive(Default)]
+struct Together {
+    block: EventBlock,
+    events: Vec<StoredEvent>,
+}
+
+impl Together {
+    fn add(&mut self, event: &StoredEvent) {
+        self.block.copy(event);
+        if self.block.bytes() >= TOGETHER_BYTES {
+            self.events.extend(self.block.take());
+        }
+    }
+
+    fn take(mut self) -> Vec<StoredEvent> {
+        self.events.extend(self.block.take());
+        self.events
     }
 }
 

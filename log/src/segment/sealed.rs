@@ -127,7 +127,11 @@ impl Sealed {
     }
 
     /// The events at offsets that rise. Those that lie close to each other are read together.
-    pub(crate) fn events_at(&self, slot: usize, offsets: &[u32]) -> io::Result<Vec<RunItem>> {
+    pub(crate) fn events_at(
+        &self,
+        slot: usize,
+        offsets: &[u32],
+    ) -> impl Iterator<Item = io::Result<RunItem>> {
         let ends = offsets.first().zip(offsets.last());
         let span = ends.map_or(0, |(first, last)| last.saturating_sub(*first)) as usize;
         let block_bytes = match span / offsets.len().max(1) {
@@ -135,7 +139,7 @@ impl Sealed {
             _ => ONE_EVENT_BYTES,
         };
         let mut picker = self.picker(slot, block_bytes);
-        offsets.iter().map(|&offset| picker.pick(offset)).collect()
+        offsets.iter().map(move |&offset| picker.pick(offset))
     }
 
     fn picker(&self, slot: usize, block_bytes: usize) -> RunReader {

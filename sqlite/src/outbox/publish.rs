@@ -97,7 +97,7 @@ impl Publish for Bus {
 #[cfg(feature = "client")]
 impl Publish for prombus_client::Client {
     async fn publish(&self, rows: &[OutboxRow]) -> Vec<Result<SentAt, PublishFailure>> {
-        use prombus_client::PublishOptions;
+        use prombus_client::{PublishError, PublishOptions};
         let mut batch = self.batch();
         add_rows!(batch, rows, PublishOptions);
         let results = self.publish_batch(batch).await.into_iter();
@@ -106,10 +106,17 @@ impl Publish for prombus_client::Client {
                 seq: published.seq,
                 duplicate: published.duplicate,
             }),
-            Err(error) => Err(PublishFailure {
-                retry_after_ms: error.retry_after_ms(),
-                ..PublishFailure::new(error.code(), error.to_string())
-            }),
+            Err(error) => {
+                // What a server says names its code too, which the row begins with.
+                let why = match &error {
+                    PublishError::Refused(refused) => refused.message.clone(),
+                    other => other.to_string(),
+                };
+                Err(PublishFailure {
+                    retry_after_ms: error.retry_after_ms(),
+                    ..PublishFailure::new(error.code(), why)
+                })
+            }
         });
         results.collect()
     }

@@ -5,6 +5,7 @@ use crate::names::{self, NameEntry, NameRef};
 use crate::record::StoredEvent;
 use crate::segment::stream::StreamEntry;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Name spaces of the name table.
@@ -18,7 +19,16 @@ const POINT_EVERY_BYTES: u32 = 16 << 10;
 #[derive(Default)]
 pub(crate) struct IndexBuilder {
     runs: BTreeMap<u32, RunBuilder>,
-    own_ids: Vec<(u32, Box<[u8]>, NameEntry)>,
+    own_ids: Vec<OwnIdName>,
+    /// The text of all own ids, one behind the other: there may be one for each event.
+    own_id_text: Vec<u8>,
+}
+
+/// An own id of a topic, and where its text lies.
+struct OwnIdName {
+    topic: u32,
+    text: Range<u32>,
+    entry: NameEntry,
 }
 
 struct RunBuilder {
@@ -53,8 +63,13 @@ impl IndexBuilder {
             run.add_key(&key, name, event.is_tombstone());
         }
         if event.has_own_id() {
-            let id = event.id().as_bytes().into();
-            self.own_ids.push((topic, id, name));
+            let start = self.own_id_text.len() as u32;
+            self.own_id_text.extend_from_slice(event.id().as_bytes());
+            self.own_ids.push(OwnIdName {
+                topic,
+                text: start..self.own_id_text.len() as u32,
+                entry: name,
+            });
         }
     }
 
@@ -107,16 +122,18 @@ impl IndexBuilder {
             );
         }
         let mut own_ids = self.own_ids;
+        let own_name = |own: &OwnIdName| {
+            let text = own.text.start as usize..own.text.end as usize;
+            name(OWN_ID_SPACE, own.topic, &self.own_id_text[text])
+        };
         // An id that retention let go may have been published again; the newest counts.
         own_ids.sort_unstable_by(|a, b| {
-            let newest_first = b.2.seq.cmp(&a.2.seq);
-            (a.0, &a.1).cmp(&(b.0, &b.1)).then(newest_first)
+            let newest_first = b.entry.seq.cmp(&a.entry.seq);
+            own_name(a).cmp(&own_name(b)).then(newest_first)
         });
-        own_ids.dedup_by(|later, earlier| (later.0, &later.1) == (earlier.0, &earlier.1));
+        own_ids.dedup_by(|later, earlier| own_name(later) == own_name(earlier));
         keys.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-        let own_ids = own_ids
-            .iter()
-            .map(|(topic, id, entry)| (name(OWN_ID_SPACE, *topic, id), *entry));
+        let own_ids = own_ids.iter().map(|own| (own_name(own), own.entry));
         let keys = keys
             .iter()
             .map(|(topic, key, entry)| (name(KEY_SPACE, *topic, key.as_bytes()), *entry));
