@@ -22,7 +22,7 @@ use crate::recent::Recent;
 use crate::segment::cache::SectionCache;
 use crate::segment::index::{Index, IndexError, IndexFor};
 use crate::segment::sealed::Sealed;
-use crate::segment::stream::StreamSegment;
+use crate::segment::stream::{SpareEntries, StreamSegment};
 use crate::segment::{
     HEADER_BYTES, HeaderError, Layout, SegmentHeader, data_name, index_name, index_number_of,
     number_of,
@@ -461,6 +461,7 @@ impl Opening {
             streams,
             sealed: BTreeMap::new(),
             recent: Recent::new(self.options.recent_bytes),
+            spare_entries: SpareEntries::default(),
             log_id: state.log_id,
         };
         let mut topics = Topics::new(state.log_id);

@@ -5,7 +5,7 @@ use crate::front::{NewEvent, ViewChange};
 use crate::recent::Recent;
 use crate::record::{StoredEvent, TopicRecord};
 use crate::segment::sealed::Sealed;
-use crate::segment::stream::{StreamEntry, StreamRun, StreamSegment};
+use crate::segment::stream::{SpareEntries, StreamEntry, StreamRun, StreamSegment};
 use crate::topic::{TopicInfo, TopicOptions};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,6 +19,7 @@ pub(crate) struct View {
     pub(crate) streams: Vec<StreamSegment>,
     pub(crate) sealed: BTreeMap<u64, Arc<Sealed>>,
     pub(crate) recent: Recent,
+    pub(crate) spare_entries: SpareEntries,
     pub(crate) log_id: u64,
 }
 
@@ -148,6 +149,7 @@ impl View {
                     bytes: event.bytes,
                 };
                 let key = stored.as_ref().and_then(|stored| stored.key());
+                run.make_room(&mut self.spare_entries);
                 run.push(entry, key.as_deref());
                 run.has_own_ids |= event.has_own_id;
                 tail_seq = event.seq;

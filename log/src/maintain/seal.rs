@@ -38,7 +38,8 @@ impl Shared {
                 _ => Some(self.seal_grouped(&full)?),
             };
             let mut view = self.view_mut();
-            view.streams.remove(0);
+            let stream = view.streams.remove(0);
+            view.spare_entries.keep(stream);
             if let Some(sealed) = &sealed {
                 view.add_sealed(sealed);
             }

@@ -40,6 +40,37 @@ pub(crate) struct StreamEntry {
     pub(crate) bytes: u32,
 }
 
+/// Memory that the entries of sealed segments had, for runs that become as large. An allocator to which large memory is
+/// given back keeps it for what is small, and takes more from the system for the next run.
+#[derive(Default)]
+pub(crate) struct SpareEntries(Vec<Vec<StreamEntry>>);
+
+/// A run with fewer entries grows as it likes.
+const MANY_ENTRIES: usize = 8_192;
+/// What is kept at most: two of these, which are 12 MiB.
+const MAX_SPARES: usize = 2;
+const MAX_SPARE_ENTRIES: usize = 262_144;
+
+impl SpareEntries {
+    /// Keeps the memory of a segment that is sealed.
+    pub(crate) fn keep(&mut self, segment: StreamSegment) {
+        let is_wanted = |entries: &Vec<StreamEntry>| {
+            (MANY_ENTRIES + 1..=MAX_SPARE_ENTRIES).contains(&entries.capacity())
+        };
+        let runs = segment.runs.into_values().map(|run| run.entries);
+        let room = MAX_SPARES - self.0.len();
+        self.0.extend(runs.filter(is_wanted).take(room));
+    }
+
+    /// Empty memory for more than `count` entries.
+    fn take(&mut self, count: usize) -> Option<Vec<StreamEntry>> {
+        let place = self.0.iter().position(|spare| spare.capacity() > count)?;
+        let mut spare = self.0.swap_remove(place);
+        spare.clear();
+        Some(spare)
+    }
+}
+
 impl StreamSegment {
     /// One that lies on the disk.
     pub(crate) fn new(number: u64, file: Arc<dyn File>) -> Self {
@@ -61,6 +92,18 @@ impl StreamSegment {
 }
 
 impl StreamRun {
+    /// Moves a run that has become large to spare memory, before it needs more.
+    pub(crate) fn make_room(&mut self, spares: &mut SpareEntries) {
+        let count = self.entries.len();
+        if count >= MANY_ENTRIES
+            && count == self.entries.capacity()
+            && let Some(mut room) = spares.take(count)
+        {
+            room.append(&mut self.entries);
+            self.entries = room;
+        }
+    }
+
     /// Takes in the next event of the topic.
     pub(crate) fn push(&mut self, entry: StreamEntry, key: Option<&str>) {
         if self.entries.is_empty() {
