@@ -84,8 +84,9 @@ impl KeyMerge {
         };
         each(&self.sources[first].run, (first, latest));
         for (at, source) in self.sources.iter_mut().enumerate().skip(first + 1) {
-            let has_it = |head: &mut (Box<[u8]>, Latest)| head.0 == key;
-            if let Some((_, latest)) = source.ready.pop_front_if(has_it) {
+            if source.ready.front().is_some_and(|(head, _)| *head == key)
+                && let Some((_, latest)) = source.ready.pop_front()
+            {
                 each(&source.run, (at, latest));
             }
         }

@@ -144,3 +144,63 @@ impl StreamRun {
         found.map(|entry| entry.seq)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{Files, OsFiles};
+
+    fn filled(run: &mut StreamRun, spares: &mut SpareEntries, count: usize) {
+        for seq in 1..=count as u64 {
+            run.make_room(spares);
+            let (ts, offset, bytes) = (seq, seq as u32, 1);
+            let entry = StreamEntry {
+                seq,
+                ts,
+                offset,
+                bytes,
+            };
+            run.push(entry, None);
+        }
+    }
+
+    fn sealed(run: StreamRun) -> StreamSegment {
+        let folder = tempfile::tempdir().unwrap();
+        let file = OsFiles::open(folder.path()).unwrap().create("one").unwrap();
+        let mut segment = StreamSegment::new(1, file);
+        segment.runs.insert(1, run);
+        segment
+    }
+
+    #[test]
+    fn a_large_run_goes_on_in_the_memory_of_a_sealed_one() {
+        let mut spares = SpareEntries::default();
+        let mut first = StreamRun::default();
+        filled(&mut first, &mut spares, 3 * MANY_ENTRIES);
+        let room = first.entries.capacity();
+        spares.keep(sealed(first));
+        assert_eq!(spares.0.len(), 1);
+
+        let mut second = StreamRun::default();
+        filled(&mut second, &mut spares, MANY_ENTRIES + 1);
+        assert_eq!(second.entries.capacity(), room);
+        assert!(spares.0.is_empty());
+        let seqs = second.entries.iter().map(|entry| entry.seq);
+        assert!(seqs.eq(1..=MANY_ENTRIES as u64 + 1));
+    }
+
+    #[test]
+    fn what_is_small_or_huge_or_too_many_is_not_kept() {
+        let mut spares = SpareEntries::default();
+        for room in [10, MAX_SPARE_ENTRIES + 1, 20_000, 20_000, 20_000] {
+            let run = StreamRun {
+                entries: Vec::with_capacity(room),
+                ..StreamRun::default()
+            };
+            spares.keep(sealed(run));
+        }
+        assert_eq!(spares.0.len(), MAX_SPARES);
+        let kept = spares.0.iter().map(Vec::capacity);
+        assert!(kept.eq([20_000, 20_000]));
+    }
+}
