@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// How long each waits before the next is asked for; enough for its request to reach the server.
 const LISTEN: Duration = Duration::from_millis(1);
 
+/// The subscribers share these: one JetStream stream refuses as many consumers.
+const QUIET_TOPICS: usize = 10;
+
 /// (j) Idle subscribers.
 pub(super) struct Idle;
 
@@ -39,8 +42,11 @@ impl Row for Idle {
         Box::pin(async move {
             stage.empty().await?;
             let subscribers = stage.scale.idle_subscribers;
-            let (quiet, busy) = (format!("quiet-{round}"), format!("busy-{round}"));
-            stage.system.make_topic(&quiet).await?;
+            let quiet = |number: usize| format!("quiet-{round}-{}", number % QUIET_TOPICS);
+            let busy = format!("busy-{round}");
+            for number in 0..QUIET_TOPICS {
+                stage.system.make_topic(&quiet(number)).await?;
+            }
             stage.system.make_topic(&busy).await?;
             let before = stage.system.process().resident_bytes()?;
             let begun = Instant::now();
@@ -48,7 +54,7 @@ impl Row for Idle {
             for number in 0..subscribers {
                 let mut consumer = stage
                     .system
-                    .consumer(&quiet, &format!("group-{number}"))
+                    .consumer(&quiet(number), &format!("group-{number}"))
                     .await?;
                 waiting.push(tokio::spawn(async move {
                     let mut see = |_: &[u8]| {};
