@@ -1,7 +1,7 @@
 //! Publishers' own ids in the segments that are not sealed yet. Sealed segments answer for theirs from disk.
 //!
-//! An id is known here by a hash of 128 bits under a secret of this process: nobody finds two ids with the same one, and
-//! by chance it would take more ids than will ever be published.
+//! An id is known here by a hash of 128 bits under a secret of this process. Two ids do not have the same one by chance,
+//! and somebody who could guess the secret would have only events of their own taken for duplicates.
 
 use crate::event_id::Id;
 use crate::receipt::Placed;

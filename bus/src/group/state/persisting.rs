@@ -128,7 +128,7 @@ fn failed_event(seq: u64, due_ms: u64, history: &History) -> FailedEvent {
     }
 }
 
-/// A member, when it was given events, and for the how manieth time that was.
+/// The member that was given events, when that was, and which attempt of the events it is.
 type Giving = (MemberId, u64, u32);
 
 /// Open leases. Most were given together with the one before, so that is where to look first.
