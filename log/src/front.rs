@@ -2,29 +2,28 @@
 //! thread, so that by the time the writer comes a group is one run of bytes.
 //!
 //! What is applied here is ahead of the disk. That is safe because a failed write poisons the whole log: nothing
-//! after it is ever acknowledged.
+//! after it is ever acknowledged. Readers see nothing of it before it is on the disk.
 
 mod admit;
+mod keyed;
 mod own_ids;
 mod topics;
 
+pub(crate) use keyed::{KeyedChange, KeyedRecords};
 pub(crate) use own_ids::{Held, OwnIds};
 pub(crate) use topics::Topics;
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{CommitError, StoreFailed};
 use crate::gate::Gate;
-use crate::receipt::Keyed;
 use crate::record::TopicRecord;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// State of the log as of the last batch taken in.
 pub(crate) struct Front {
     pub(crate) topics: Topics,
-    pub(crate) keyed: BTreeMap<Arc<str>, Keyed>,
-    pub(crate) keyed_bytes: usize,
+    pub(crate) keyed: KeyedRecords,
     /// Publishers' own ids in segments that are not sealed yet, and in what is still waiting.
     pub(crate) own_ids: OwnIds,
     /// What waits to be written.
@@ -53,6 +52,8 @@ pub(crate) struct Group {
     pub(crate) bytes: Vec<u8>,
     pub(crate) events: Vec<NewEvent>,
     pub(crate) changes: Vec<ViewChange>,
+    /// Readers see them after the sync.
+    pub(crate) keyed: Vec<KeyedChange>,
     /// Opened when the group is written.
     pub(crate) written: Arc<Gate>,
     /// Opened when the group is synced.
@@ -133,7 +134,7 @@ impl Front {
     pub(crate) fn checkpoint(&self, log_id: u64) -> Vec<u8> {
         let checkpoint = Checkpoint {
             topics: self.topics.iter().map(|topic| &topic.record),
-            keyed: &self.keyed,
+            keyed: self.keyed.latest(),
             next_topic_number: self.topics.next_number,
             log_id,
         };

@@ -14,7 +14,6 @@ use crate::topic::TopicInfo;
 use crate::writer::Roll;
 use std::future::Future;
 use std::io;
-use std::ops::Bound;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -192,20 +191,24 @@ impl Log {
         topics.map(|topic| view.info(topic)).collect()
     }
 
-    /// A keyed record as the last batch left it.
+    /// A keyed record as the last durable batch left it. Whoever sees it sees the events of that batch too.
     pub fn get(&self, key: &str) -> Option<Keyed> {
-        self.shared.front().keyed.get(key).cloned()
+        self.shared.front().keyed.seen(key).cloned()
     }
 
-    /// All keyed records whose key starts with `prefix`, in the order of keys.
+    /// All keyed records whose key starts with `prefix`, in the order of keys, as durable batches left them.
     pub fn list(&self, prefix: &str) -> Vec<(Arc<str>, Keyed)> {
-        let front = self.shared.front();
-        let from = front
-            .keyed
-            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
-        from.take_while(|(key, _)| key.starts_with(prefix))
-            .map(|(key, keyed)| (key.clone(), keyed.clone()))
-            .collect()
+        self.shared.front().keyed.all_seen(prefix)
+    }
+
+    /// Whether a batch that changes the record is not durable yet. After [`Self::sync`] it is, or has failed.
+    pub fn is_changing(&self, key: &str) -> bool {
+        self.shared.front().keyed.is_changing(key)
+    }
+
+    /// The same for all keyed records whose key starts with `prefix`.
+    pub fn is_any_changing(&self, prefix: &str) -> bool {
+        self.shared.front().keyed.is_any_changing(prefix)
     }
 
     /// Why the log takes no more batches, if a write or an fsync failed.

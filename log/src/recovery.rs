@@ -16,7 +16,7 @@ pub(crate) use survey::Survey;
 use crate::closed_mark::{CLOSED_NAME, ClosedMark};
 use crate::damage::{Damage, DamageList, DamagedEvent, is_about_damage};
 use crate::files::{File, Files, StrictFiles};
-use crate::front::{Front, Group, Limits, Topics};
+use crate::front::{Front, Group, KeyedRecords, Limits, Topics};
 use crate::options::LogOptions;
 use crate::recent::Recent;
 use crate::segment::cache::SectionCache;
@@ -472,12 +472,9 @@ impl Opening {
         }
         topics.next_number = topics.next_number.max(state.next_topic_number);
         sealed.values().for_each(|segment| view.add_sealed(segment));
-        let size_of =
-            |(key, keyed): (&Arc<str>, &crate::receipt::Keyed)| key.len() + keyed.value.len();
         let front = Front {
             topics,
-            keyed_bytes: state.keyed.iter().map(size_of).sum(),
-            keyed: state.keyed,
+            keyed: KeyedRecords::new(state.keyed),
             own_ids: state.own_ids,
             pending: Group::default(),
             segment: writer.number,

@@ -6,7 +6,7 @@
 
 use crate::error::StoreFailed;
 use crate::files::File;
-use crate::front::{Group, NewEvent, ViewChange};
+use crate::front::{Group, KeyedChange, NewEvent, ViewChange};
 use crate::gate::Gate;
 use crate::options::LogOptions;
 use crate::record::{LAST_OF_BATCH, StateRecord};
@@ -57,6 +57,7 @@ struct Unsynced {
     gate: Arc<Gate>,
     /// Topics to delete and to trim.
     changes: Vec<ViewChange>,
+    keyed: Vec<KeyedChange>,
     /// What readers see only after the sync.
     hidden: Option<Hidden>,
 }
@@ -383,6 +384,7 @@ impl Shared {
         writer.unsynced.push(Unsynced {
             gate: group.synced,
             changes: after_sync,
+            keyed: group.keyed,
             hidden,
         });
         Ok(())
@@ -395,15 +397,21 @@ impl Shared {
                 let deleted = self.view_mut().change(group.changes);
                 self.tell(&[], &deleted, true);
             }
-            if let Some(hidden) = group.hidden {
-                let moved = self.view_mut().show(
+            // Records and events come into sight together.
+            let front = (!group.keyed.is_empty()).then(|| self.front());
+            let moved = match group.hidden {
+                Some(hidden) => self.view_mut().show(
                     hidden.segment,
                     hidden.offset,
                     &hidden.block,
                     hidden.events.iter(),
-                );
-                self.tell(&moved, &[], false);
+                ),
+                None => Vec::new(),
+            };
+            if let Some(mut front) = front {
+                front.keyed.show(group.keyed);
             }
+            self.tell(&moved, &[], false);
             group.gate.open(Ok(()));
         }
     }

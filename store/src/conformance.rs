@@ -181,6 +181,8 @@ macro_rules! conformance_suite {
                 one_of_many_stores_an_id,
                 compare_and_set_loses_no_update,
                 readers_see_whole_prefixes,
+                records_come_into_sight_with_their_events,
+                a_read_comes_behind_commits_under_way,
             }
             closing {
                 a_closed_store_takes_no_commits,

@@ -65,6 +65,20 @@ impl FileStore {
         &self.log
     }
 
+    /// What there is once all commits under way are durable or have failed. Whoever reads a record to change it would
+    /// otherwise be refused because of one that was asked for before.
+    fn synced<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Answer<T, ReadError> {
+        let synced = self.log.sync();
+        Box::pin(async move {
+            // After a failure the record is as it was before.
+            let _ = synced.await;
+            Ok(read())
+        })
+    }
+
     /// Runs a read on a thread that may block.
     fn reading<T: Send + 'static>(
         &self,
@@ -179,11 +193,19 @@ impl Store for FileStore {
     }
 
     fn get(&self, key: &str) -> Answer<Option<Keyed>, ReadError> {
-        answered(Ok(self.log.get(key)))
+        if !self.log.is_changing(key) {
+            return answered(Ok(self.log.get(key)));
+        }
+        let (log, key) = (self.log.clone(), key.to_owned());
+        self.synced(move || log.get(&key))
     }
 
     fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError> {
-        answered(Ok(self.log.list(prefix)))
+        if !self.log.is_any_changing(prefix) {
+            return answered(Ok(self.log.list(prefix)));
+        }
+        let (log, prefix) = (self.log.clone(), prefix.to_owned());
+        self.synced(move || log.list(&prefix))
     }
 
     fn maintain(&self) -> Answer<(), CommitError> {

@@ -7,7 +7,7 @@ use crate::batch::{Batch, Change, EncodedEvent, Expect};
 use crate::error::{CommitError, IdConflict, LimitReached, UnknownTopic, VersionMismatch};
 use crate::event_id::Id;
 use crate::gate::Gate;
-use crate::receipt::{EventOutcome, Keyed, Placed, Receipt};
+use crate::receipt::{EventOutcome, Placed, Receipt};
 use crate::record::{EventPlace, LAST_OF_BATCH, StateRecord};
 use crate::topic::Durability;
 use std::collections::HashMap;
@@ -185,7 +185,7 @@ impl Front {
     /// Checks every expectation of the changes, each against what the ones before it leave behind.
     fn check_changes(&self, batch: &Batch) -> Result<(), CommitError> {
         let mut versions: HashMap<&str, Option<u64>> = HashMap::new();
-        let mut keyed_bytes = self.keyed_bytes;
+        let mut keyed_bytes = self.keyed.bytes();
         for (at, change) in batch.changes().iter().enumerate() {
             let (key, expect, value_bytes) = match change {
                 Change::Put { key, value, expect } => (key, expect, Some(value.len())),
@@ -195,7 +195,7 @@ impl Front {
                 }
                 _ => continue,
             };
-            let known = || self.keyed.get(key).map(|keyed| keyed.version);
+            let known = || self.keyed.latest().get(key).map(|keyed| keyed.version);
             let found = versions.get(&**key).copied().unwrap_or_else(known);
             let holds = match expect {
                 Expect::Any => true,
@@ -315,7 +315,8 @@ impl Front {
                     records.extend(self.trim(topic, *first_seq));
                 }
                 Change::Put { key, value, .. } => {
-                    let version = self.put_keyed(key, value);
+                    let (version, change) = self.keyed.put(key, value);
+                    self.pending.keyed.push(change);
                     receipt.versions.push(version);
                     records.push(StateRecord::KeyedPut {
                         key: key.clone(),
@@ -324,8 +325,8 @@ impl Front {
                     });
                 }
                 Change::Delete { key, .. } => {
-                    if let Some(old) = self.keyed.remove(key) {
-                        self.keyed_bytes -= key.len() + old.value.len();
+                    if let Some(change) = self.keyed.delete(key) {
+                        self.pending.keyed.push(change);
                         records.push(StateRecord::KeyedDelete { key: key.clone() });
                     }
                 }
@@ -353,19 +354,6 @@ impl Front {
         let change = ViewChange::Trim { number, first_seq };
         self.pending.changes.push(change);
         Some(StateRecord::Trim { number, first_seq })
-    }
-
-    fn put_keyed(&mut self, key: &Arc<str>, value: &Arc<[u8]>) -> u64 {
-        let old = self.keyed.get(key);
-        let version = old.map_or(0, |old| old.version) + 1;
-        let old_bytes = old.map_or(0, |old| key.len() + old.value.len());
-        self.keyed_bytes = self.keyed_bytes + key.len() + value.len() - old_bytes;
-        let keyed = Keyed {
-            version,
-            value: value.clone(),
-        };
-        self.keyed.insert(key.clone(), keyed);
-        version
     }
 }
 

@@ -113,10 +113,13 @@ fn publish(desk: &Desk, round: usize, acknowledged: &mut Acknowledged) -> bool {
         (FSYNC_TOPIC, keyed),
         (OS_TOPIC, events(OS_TOPIC)),
     ];
+    let before = desk.log.list("");
     let mut commits = plans.map(|(topic, plan)| {
         let commit = desk.log.append(&plan.batch());
         (topic, plan, commit)
     });
+    assert!(desk.log.is_changing("round") && desk.log.is_any_changing("rou"));
+    assert_eq!(desk.log.list(""), before, "nothing is committed");
     desk.log.commit_now();
     let mut all_well = desk.log.failure().is_none();
     for (topic, plan, commit) in &mut commits {
@@ -155,6 +158,7 @@ fn check_failed_log(desk: &Desk, round: usize, acknowledged: &Acknowledged) {
     let answer = refused.wait();
     assert_eq!(answer, Err(CommitError::StoreFailed(failure.clone())));
     check_events(desk, acknowledged, |_| true);
+    check_record(desk, acknowledged);
     for _ in 0..2 {
         let _ = desk.log.maintain();
         check_events(desk, acknowledged, |_| true);
@@ -182,6 +186,13 @@ fn check_after_restart(
     assert!(last.contains(&format!(r#""f {value} 1 "#)), "{last}");
     assert_eq!(seqs.len() % 2, 0);
     assert_eq!(desk.log.damage(), Vec::<String>::new());
+}
+
+/// Readers see the record that was acknowledged last, whatever was appended since.
+fn check_record(desk: &Desk, acknowledged: &Acknowledged) {
+    let record = desk.log.get("round").expect("a record");
+    assert_eq!(*record.value, *acknowledged.value.to_string().as_bytes());
+    assert_eq!(desk.log.list(""), [("round".into(), record)]);
 }
 
 /// All that was acknowledged is there, as it was published, without gaps.

@@ -2,7 +2,9 @@
 
 use super::Harness;
 use super::case::{ALL, Case, own_id, plain, stored, with_id};
-use crate::{Batch, Change, CommitError, Draft, EventOutcome, Expect, Placed, Store, TopicOptions};
+use crate::{
+    Batch, Change, CommitError, Draft, EventOutcome, Expect, Keyed, Placed, Store, TopicOptions,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -184,6 +186,57 @@ pub async fn readers_see_whole_prefixes<H: Harness>(harness: &H) {
     }
     writer.await.expect("the writer");
     assert_eq!(case.info(&topic).tail_seq, EVENTS);
+}
+
+/// Who sees a record sees the events that were committed with it.
+pub async fn records_come_into_sight_with_their_events<H: Harness>(harness: &H) {
+    const COMMITS: u64 = 300;
+    let (case, topic) = Case::with_topic(harness).await;
+    let (store, to) = (case.store.clone(), topic.clone());
+    let writer = tokio::spawn(async move {
+        for _ in 0..COMMITS {
+            raise(&store, &to).await;
+        }
+    });
+    let is_covered = |record: &Keyed| {
+        let count = record.value.as_ref().try_into().map(u64::from_le_bytes);
+        count.expect("eight bytes") <= case.info(&topic).tail_seq
+    };
+    while !writer.is_finished() {
+        let found = case.store.get("counter").await.expect("an answer");
+        assert!(found.iter().all(is_covered), "its event is there");
+        tokio::task::yield_now().await;
+        let listed = case.store.list("counter").await.expect("a list");
+        let mut records = listed.iter().map(|(_, record)| record);
+        assert!(records.all(is_covered), "its event is there");
+        tokio::task::yield_now().await;
+    }
+    writer.await.expect("the writer");
+}
+
+/// A record is read as the commits leave it that were asked for before, also where nobody waits for them.
+pub async fn a_read_comes_behind_commits_under_way<H: Harness>(harness: &H) {
+    let (case, topic) = Case::with_topic(harness).await;
+    for round in 1..=50u64 {
+        let mut batch = Batch::atomic();
+        batch.change(Change::Put {
+            key: "k".into(),
+            value: round.to_le_bytes().as_slice().into(),
+            expect: Expect::Any,
+        });
+        batch.publish(&topic, &plain("1"));
+        drop(case.store.commit(batch));
+        let found = match round % 2 {
+            0 => case.store.get("k").await.expect("an answer"),
+            _ => {
+                let listed = case.store.list("").await.expect("a list");
+                listed.into_iter().next().map(|(_, record)| record)
+            }
+        };
+        let found = found.expect("a record");
+        assert_eq!(found.value.as_ref(), round.to_le_bytes());
+        assert_eq!(case.info(&topic).tail_seq, round);
+    }
 }
 
 /// Raises the counter by one and publishes its new value, both or neither, until nobody else was faster.
