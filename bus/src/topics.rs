@@ -1,5 +1,7 @@
 //! Which topics exist, remembered so that publishing does not have to ask the store, and how new ones are made.
 
+use crate::error::BadTopic;
+use crate::names::check_topic;
 use crate::pattern::Pattern;
 use crate::topic::TopicConfig;
 use prombus_store::{Answer, Batch, Change, CommitError, Receipt, Store, UnknownTopic};
@@ -51,6 +53,15 @@ impl Topics {
                 known: false,
             },
         }
+    }
+
+    /// The same of a name that somebody brings: what is known is good, and what is not is checked.
+    pub(crate) fn checked(&self, topic: &str) -> Result<Named, BadTopic> {
+        let named = self.named(topic);
+        if !named.known {
+            check_topic(topic)?;
+        }
+        Ok(named)
     }
 
     /// Makes sure that a topic exists for whatever is committed after this call, and makes it where that is allowed:

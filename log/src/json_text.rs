@@ -102,6 +102,15 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
+/// Writes the last digits of an integer, as many as there is room for.
+pub(crate) fn write_digits(out: &mut [u8], value: u64) {
+    let mut rest = value;
+    for digit in out.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+}
+
 /// How many decimal digits an integer has.
 pub(crate) fn digits_of(value: u64) -> usize {
     value.checked_ilog10().unwrap_or(0) as usize + 1

@@ -7,6 +7,11 @@ use std::sync::Arc;
 pub trait Listener: Send + Sync + 'static {
     /// A topic's tail has moved, or is 0 again because the topic was deleted.
     fn tail_moved(&self, topic: &str, tail_seq: u64);
+    /// Whether anybody would hear of that. Asked after tails have moved: whoever begins to follow a topic later sees
+    /// where it ends.
+    fn is_followed(&self) -> bool {
+        true
+    }
     /// Topics were made, changed or deleted.
     fn topics_changed(&self);
 }

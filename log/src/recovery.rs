@@ -17,6 +17,7 @@ use crate::closed_mark::{CLOSED_NAME, ClosedMark};
 use crate::damage::{Damage, DamageList, DamagedEvent, is_about_damage};
 use crate::files::{File, Files, StrictFiles};
 use crate::front::{Front, Group, KeyedRecords, Limits, Topics};
+use crate::hashing::GivenMap;
 use crate::options::LogOptions;
 use crate::recent::Recent;
 use crate::segment::cache::SectionCache;
@@ -33,7 +34,7 @@ use crate::writer::{Writer, create_segment};
 use reindex::OldIndex;
 use rescue::rescue_stream;
 use state::State;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -456,7 +457,7 @@ impl Opening {
         writer: Writer,
     ) -> Parts {
         let mut view = View {
-            topics: HashMap::new(),
+            topics: GivenMap::default(),
             names: BTreeMap::new(),
             streams,
             sealed: BTreeMap::new(),

@@ -2,18 +2,20 @@
 
 use crate::event_id::tag_of;
 use crate::front::{NewEvent, ViewChange};
+use crate::hashing::GivenMap;
 use crate::recent::Recent;
 use crate::record::{StoredEvent, TopicRecord};
 use crate::segment::sealed::Sealed;
 use crate::segment::stream::{SpareEntries, StreamEntry, StreamRun, StreamSegment};
 use crate::topic::{TopicInfo, TopicOptions};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Everything that can be read.
 pub(crate) struct View {
-    pub(crate) topics: HashMap<u32, TopicView>,
+    pub(crate) topics: GivenMap<u32, TopicView>,
     pub(crate) names: BTreeMap<Arc<str>, u32>,
     /// Oldest first; the last one is being written.
     pub(crate) streams: Vec<StreamSegment>,
@@ -37,6 +39,13 @@ pub(crate) struct TopicView {
     pub(crate) runs: Vec<SealedRun>,
     /// How many sealed events the last compaction left.
     pub(crate) compacted_events: u64,
+}
+
+/// A topic that got longer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moved {
+    pub(crate) topic: u32,
+    pub(crate) tail_seq: u64,
 }
 
 /// A topic's events in one sealed segment.
@@ -96,6 +105,11 @@ impl View {
 
     pub(crate) fn add_topic(&mut self, record: TopicRecord, tail: Arc<AtomicU64>) {
         self.names.insert(record.name.clone(), record.number);
+        for stream in &mut self.streams {
+            if let Some(run) = stream.runs.get_mut(&record.number) {
+                run.tail = tail.clone();
+            }
+        }
         let topic = TopicView {
             number: record.number,
             name: record.name,
@@ -109,14 +123,15 @@ impl View {
         self.topics.insert(topic.number, topic);
     }
 
-    /// Shows events that were written at `offset` of `segment` as part of `block`; returns which topics got longer.
+    /// Shows events that were written at `offset` of `segment` as part of `block`; returns which topics got longer, in turn.
+    /// Where topics take turns, each turn is told.
     pub(crate) fn show<'a>(
         &mut self,
         segment: u64,
         offset: u64,
         block: &Arc<Vec<u8>>,
         events: impl Iterator<Item = &'a NewEvent>,
-    ) -> Vec<(Arc<str>, u64)> {
+    ) -> Vec<Moved> {
         let mut moved = Vec::new();
         let Some(stream) = self
             .streams
@@ -130,11 +145,19 @@ impl View {
         while let Some(number) = events.peek().map(|event| event.topic) {
             // Mostly many in a row are of one topic.
             let in_a_row = std::iter::from_fn(|| events.next_if(|event| event.topic == number));
-            let Some(topic) = self.topics.get_mut(&number) else {
-                in_a_row.for_each(drop);
-                continue;
+            let run = match stream.runs.entry(number) {
+                Entry::Occupied(run) => run.into_mut(),
+                Entry::Vacant(place) => {
+                    let Some(topic) = self.topics.get(&number) else {
+                        in_a_row.for_each(drop);
+                        continue;
+                    };
+                    place.insert(StreamRun {
+                        tail: topic.tail.clone(),
+                        ..StreamRun::default()
+                    })
+                }
             };
-            let run = stream.runs.entry(number).or_default();
             let mut tail_seq = 0;
             for event in in_a_row {
                 let (at, bytes) = (event.at as usize, event.bytes as usize);
@@ -154,8 +177,11 @@ impl View {
                 run.has_own_ids |= event.has_own_id;
                 tail_seq = event.seq;
             }
-            topic.tail.store(tail_seq, Ordering::Release);
-            moved.push((topic.name.clone(), tail_seq));
+            run.tail.store(tail_seq, Ordering::Release);
+            moved.push(Moved {
+                topic: number,
+                tail_seq,
+            });
         }
         moved
     }

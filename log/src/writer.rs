@@ -13,6 +13,8 @@ use crate::record::{LAST_OF_BATCH, StateRecord};
 use crate::segment::stream::StreamSegment;
 use crate::segment::{Layout, SegmentHeader, data_name};
 use crate::shared::Shared;
+use crate::view::Moved;
+use std::cmp::Reverse;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -373,7 +375,7 @@ impl Shared {
             (view.show(segment, offset, &block, visible), deleted)
         };
         group.written.open(Ok(()));
-        self.tell(&moved, &deleted, topics_changed);
+        self.tell(moved, &deleted, topics_changed);
         group.events.retain(|event| event.after_sync);
         let hidden = (!group.events.is_empty()).then_some(Hidden {
             segment,
@@ -395,7 +397,7 @@ impl Shared {
         for group in synced {
             if !group.changes.is_empty() {
                 let deleted = self.view_mut().change(group.changes);
-                self.tell(&[], &deleted, true);
+                self.tell(Vec::new(), &deleted, true);
             }
             // Records and events come into sight together.
             let front = (!group.keyed.is_empty()).then(|| self.front());
@@ -411,24 +413,38 @@ impl Shared {
             if let Some(mut front) = front {
                 front.keyed.show(group.keyed);
             }
-            self.tell(&moved, &[], false);
+            self.tell(moved, &[], false);
             group.gate.open(Ok(()));
         }
     }
 
-    fn tell(&self, moved: &[(Arc<str>, u64)], deleted: &[Arc<str>], topics_changed: bool) {
+    fn tell(&self, moved: Vec<Moved>, deleted: &[Arc<str>], topics_changed: bool) {
         let Some(listener) = &self.options.listener else {
             return;
         };
         for topic in deleted {
             listener.tail_moved(topic, 0);
         }
-        for (topic, tail_seq) in moved {
-            listener.tail_moved(topic, *tail_seq);
+        if !moved.is_empty() && listener.is_followed() {
+            for (topic, tail_seq) in self.named(moved) {
+                listener.tail_moved(&topic, tail_seq);
+            }
         }
         if topics_changed {
             listener.topics_changed();
         }
+    }
+
+    /// The names of topics that got longer and where they end now, each once.
+    fn named(&self, mut moved: Vec<Moved>) -> Vec<(Arc<str>, u64)> {
+        moved.sort_unstable_by_key(|one| (one.topic, Reverse(one.tail_seq)));
+        moved.dedup_by_key(|one| one.topic);
+        let view = self.view();
+        let named = moved.into_iter().filter_map(|Moved { topic, tail_seq }| {
+            let name = view.topics.get(&topic)?.name.clone();
+            Some((name, tail_seq))
+        });
+        named.collect()
     }
 
     /// Finishes the full segment and starts the next one with the whole state. The old one is synced before anything

@@ -263,6 +263,10 @@ impl Listener for TellTails {
         self.0.moved(topic, tail_seq);
     }
 
+    fn is_followed(&self) -> bool {
+        self.0.is_followed()
+    }
+
     fn topics_changed(&self) {
         self.0.topics_changed();
     }

@@ -83,6 +83,11 @@ impl Tails {
         }
     }
 
+    /// Whether there may be somebody who follows a topic.
+    pub(crate) fn is_followed(&self) -> bool {
+        !self.lock().is_empty()
+    }
+
     /// Tells that topics were made, changed or deleted.
     pub(crate) fn topics_changed(&self) {
         self.topics

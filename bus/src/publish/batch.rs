@@ -5,7 +5,7 @@ use super::{BatchAnswer, PublishOptions};
 use crate::core::Core;
 use crate::error::{BadValue, PublishError, TooLarge};
 use crate::json;
-use crate::names::check_topic;
+use crate::topics::Named;
 use prombus_store::{Answer, Batch, CommitError, Receipt, Store};
 use serde::Serialize;
 use std::fmt;
@@ -123,9 +123,10 @@ impl PublishBatch {
         options: &PublishOptions<'_>,
     ) -> Result<(), PublishError> {
         let is_another_topic = self.runs.last().is_none_or(|run| &*run.topic != topic);
-        if is_another_topic {
-            check_topic(topic)?;
-        }
+        let turn = match is_another_topic {
+            true => Some(self.core.topics.checked(topic)?),
+            false => None,
+        };
         let limits = &self.core.options.limits;
         // Whitespace may go, but a text far over the limit is not worth scanning.
         let limit = limits.max_payload_bytes;
@@ -140,8 +141,8 @@ impl PublishBatch {
         }
         let draft = draft(limits, &payload, options)?;
         // Only now, so that an event that is refused does not make its topic.
-        if is_another_topic {
-            self.turn_to(topic);
+        if let Some(named) = turn {
+            self.turn_to(named);
         }
         if let Some(run) = self.runs.last() {
             self.batch.publish(&run.topic, &draft);
@@ -149,9 +150,8 @@ impl PublishBatch {
         Ok(())
     }
 
-    /// Begins a run of `topic`.
-    fn turn_to(&mut self, topic: &str) {
-        let named = self.core.topics.named(topic);
+    /// Begins a run of a topic.
+    fn turn_to(&mut self, named: Named) {
         self.runs.push(TopicRun {
             first: self.count - self.refused.len(),
             topic: named.topic,

@@ -4,9 +4,10 @@
 //! and somebody who could guess the secret would have only events of their own taken for duplicates.
 
 use crate::event_id::Id;
+use crate::hashing::GivenMap;
 use crate::receipt::Placed;
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
 
 /// Own ids by topic and id, for each segment.
@@ -20,7 +21,7 @@ pub(crate) struct OwnIds {
 }
 
 /// The own ids of a segment by the hash of topic and id.
-pub(crate) type SegmentIds = HashMap<u128, OwnId, BuildHasherDefault<AsItIs>>;
+pub(crate) type SegmentIds = GivenMap<u128, OwnId>;
 
 #[derive(Clone, Copy)]
 pub(crate) struct OwnId {
@@ -106,23 +107,5 @@ impl OwnIds {
     fn hash(&self, topic: u32, id: &Id) -> u128 {
         let seed = self.secret ^ u64::from(topic).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         xxh3_128_with_seed(id.as_str().as_bytes(), seed)
-    }
-}
-
-/// Takes a part of what is a hash already.
-#[derive(Default)]
-pub(crate) struct AsItIs(u64);
-
-impl Hasher for AsItIs {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64(bytes);
-    }
-
-    fn write_u128(&mut self, hash: u128) {
-        self.0 = hash as u64;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

@@ -2,15 +2,15 @@
 
 use super::Held;
 use crate::event_id::{IdMaker, tag_of};
+use crate::hashing::NameMap;
 use crate::record::{EventSpelling, TopicRecord};
 use crate::topic::{Durability, TopicOptions};
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// All topics, by name.
 pub(crate) struct Topics {
-    by_name: HashMap<Arc<str>, usize>,
+    by_name: NameMap<Arc<str>, usize>,
     /// Deleted topics leave an empty slot, so that a slot's place stays good for a whole batch.
     slots: Vec<Option<Topic>>,
     pub(crate) next_number: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Topic {
 impl Topics {
     pub(crate) fn new(log_id: u64) -> Self {
         Self {
-            by_name: HashMap::new(),
+            by_name: NameMap::default(),
             slots: Vec::new(),
             next_number: 1,
             log_id,
@@ -130,7 +130,7 @@ impl Topic {
     /// all earlier events are visible, since a topic's tail moves in order.
     pub(crate) fn visible_after_sync(&mut self, seq: u64) -> bool {
         let after_sync = self.record.options.durability == Durability::Fsync
-            || self.last_synced_seq > self.tail.load(Ordering::Acquire);
+            || self.last_synced_seq > 0 && self.last_synced_seq > self.tail.load(Ordering::Acquire);
         if after_sync {
             self.last_synced_seq = seq;
         }

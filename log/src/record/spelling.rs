@@ -5,8 +5,11 @@ use super::event::{HEAD_BYTES, ID_AT, OWN_ID, OWN_TS, TOMBSTONE};
 use super::frame::{FRAME_BYTES, Kind, finish_frame, start_frame};
 use crate::batch::EncodedEvent;
 use crate::event_id::Id;
-use crate::json_text::{push_integer, push_string};
+use crate::json_text::{digits_of, push_integer, push_string, write_digits};
+use std::ops::Range;
 use std::sync::Arc;
+
+const TS_IN_HEAD: Range<usize> = 24..32;
 
 /// What the log gives an event when it takes it in.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +35,8 @@ struct Common {
     topic_number: u32,
     topic: Arc<str>,
     ts: u64,
+    /// Where the digits of the ts lie in `start`.
+    ts_digits: Range<usize>,
     id_bytes: usize,
 }
 
@@ -44,8 +49,9 @@ impl EventSpelling {
         place: &EventPlace<'_>,
         flags: u8,
     ) {
-        if !self.fits(event, place) {
-            self.spell(event, place);
+        match self.fits(event, place) {
+            true => self.set_ts(place.ts),
+            false => self.spell(event, place),
         }
         let start = out.len();
         let body = start + HEAD_BYTES;
@@ -70,11 +76,23 @@ impl EventSpelling {
     fn fits(&self, event: EncodedEvent<'_>, place: &EventPlace<'_>) -> bool {
         self.common.as_ref().is_some_and(|common| {
             is_plain(event)
-                && common.ts == place.ts
                 && common.topic_number == place.topic_number
                 && Arc::ptr_eq(&common.topic, place.topic)
                 && common.id_bytes == place.id.as_bytes().len()
+                && (common.ts == place.ts || common.ts_digits.len() == digits_of(place.ts))
         })
+    }
+
+    /// Writes another time over the last one, which is spelled just as long.
+    fn set_ts(&mut self, ts: u64) {
+        let Some(common) = &mut self.common else {
+            return;
+        };
+        if common.ts != ts {
+            common.ts = ts;
+            self.start[TS_IN_HEAD].copy_from_slice(&ts.to_le_bytes());
+            write_digits(&mut self.start[common.ts_digits.clone()], ts);
+        }
     }
 
     fn spell(&mut self, event: EncodedEvent<'_>, place: &EventPlace<'_>) {
@@ -89,7 +107,9 @@ impl EventSpelling {
         let id_length = out.len() - HEAD_BYTES - ID_AT - 1;
         out.extend_from_slice(event.sid_json());
         out.extend_from_slice(br#","ts":"#);
+        let ts_at = out.len();
         push_integer(out, place.ts);
+        let ts_digits = ts_at..out.len();
         out.extend_from_slice(br#","topic":""#);
         let topic_at = out.len() - HEAD_BYTES;
         out.extend_from_slice(place.topic.as_bytes());
@@ -99,12 +119,13 @@ impl EventSpelling {
         head[10] = id_length as u8;
         head[11] = place.topic.len() as u8;
         head[12..16].copy_from_slice(&place.topic_number.to_le_bytes());
-        head[24..32].copy_from_slice(&place.ts.to_le_bytes());
+        head[TS_IN_HEAD].copy_from_slice(&place.ts.to_le_bytes());
         head[32..34].copy_from_slice(&(topic_at as u16).to_le_bytes());
         self.common = is_plain(event).then(|| Common {
             topic_number: place.topic_number,
             topic: place.topic.clone(),
             ts: place.ts,
+            ts_digits,
             id_bytes: id_length,
         });
     }

@@ -1,15 +1,17 @@
 //! A segment that is not sealed yet: its records lie in commit order, and what is needed to find them is in memory.
 
 use crate::files::File;
+use crate::hashing::GivenMap;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// A segment that is being written, or waits to be sealed.
 pub(crate) struct StreamSegment {
     pub(crate) number: u64,
     pub(crate) file: Arc<dyn File>,
     /// By topic number.
-    pub(crate) runs: HashMap<u32, StreamRun>,
+    pub(crate) runs: GivenMap<u32, StreamRun>,
     /// Whether its checkpoint and its name are synced. Until then a crash may leave nothing of it, so the segment
     /// before it is not sealed.
     pub(crate) is_durable: bool,
@@ -18,6 +20,8 @@ pub(crate) struct StreamSegment {
 /// The events of one topic in such a segment.
 #[derive(Default)]
 pub(crate) struct StreamRun {
+    /// The newest position of the topic that readers see.
+    pub(crate) tail: Arc<AtomicU64>,
     /// In the order of positions.
     pub(crate) entries: Vec<StreamEntry>,
     /// The latest position of each key.
@@ -77,7 +81,7 @@ impl StreamSegment {
         Self {
             number,
             file,
-            runs: HashMap::new(),
+            runs: GivenMap::default(),
             is_durable: true,
         }
     }
