@@ -3,6 +3,7 @@
 //! leaves the old segment.
 
 mod compaction;
+mod gather;
 mod retention;
 mod rewrite;
 mod seal;

@@ -197,13 +197,18 @@ impl Shared {
                     Ok(event) => events.push(event),
                     Err(_) => {
                         let bad = block.get(at..at + entry.bytes as usize).unwrap_or_default();
-                        let damage = Damage::describe(segment, u64::from(entry.offset), bad);
-                        self.damage.add(&*self.files, &damage);
+                        self.note_bad_entry(segment, entry, bad);
                     }
                 }
             }
         }
         Ok(events)
+    }
+
+    /// Notes that an event of a segment that is not sealed is damaged.
+    pub(crate) fn note_bad_entry(&self, segment: u64, entry: &StreamEntry, bytes: &[u8]) {
+        let damage = Damage::describe(segment, u64::from(entry.offset), bytes);
+        self.damage.add(&*self.files, &damage);
     }
 
     fn read_places(&self, places: &StreamPlaces) -> io::Result<Vec<StoredEvent>> {

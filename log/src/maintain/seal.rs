@@ -1,17 +1,16 @@
 //! Sealing: a full segment gets its index, and its events are grouped by topic unless one topic has it alone.
 
+use super::gather::{GATHERED_BYTES, gather};
 use super::rewrite::GroupedWriter;
-use crate::record::Kind;
+use crate::record::{Kind, StoredEvent};
 use crate::recovery::{reindex, write_index};
 use crate::segment::index::IndexBuilder;
 use crate::segment::sealed::Sealed;
+use crate::segment::stream::StreamEntry;
 use crate::segment::{Found, HEADER_BYTES, Layout, Scanner, SegmentHeader, data_name};
 use crate::shared::Shared;
 use std::io;
 use std::sync::{Arc, PoisonError};
-
-/// How many events are read before they are written.
-const ENTRIES_AT_A_TIME: usize = 1024;
 
 /// What sealing needs of a full segment, copied out of the view.
 struct Full {
@@ -21,6 +20,17 @@ struct Full {
     topics: Vec<u32>,
     /// The segment behind it, which starts with the state at its end.
     next: Arc<dyn crate::files::File>,
+}
+
+/// Events on their way from a full segment to a sealed one.
+#[derive(Default)]
+struct Gathering {
+    /// In the order in which they are to be written.
+    wanted: Vec<StreamEntry>,
+    /// Of all that are wanted.
+    bytes: usize,
+    memory: Vec<u8>,
+    has_damage: bool,
 }
 
 impl Shared {
@@ -112,26 +122,56 @@ impl Shared {
             ..old
         };
         let mut writer = GroupedWriter::create(&*self.files, header)?;
-        let mut is_damaged = false;
+        let mut gathering = Gathering::default();
         for topic in &full.topics {
             let entries = match self.view().run(full.number, *topic) {
                 Some(run) => run.entries.clone(),
                 // It was deleted meanwhile.
                 None => continue,
             };
-            for some in entries.chunks(ENTRIES_AT_A_TIME) {
-                let events = self.read_entries(full.number, &full.file, some)?;
-                is_damaged |= events.len() < some.len();
-                for event in &events {
-                    writer.add(event)?;
+            for entry in entries {
+                if gathering.bytes + entry.bytes as usize > GATHERED_BYTES {
+                    self.write_gathered(full, &mut gathering, &mut writer)?;
                 }
+                gathering.bytes += entry.bytes as usize;
+                gathering.wanted.push(entry);
             }
         }
-        if is_damaged {
+        self.write_gathered(full, &mut gathering, &mut writer)?;
+        if gathering.has_damage {
             self.quarantine(full.number, &*full.file)?;
         }
         let checkpoint = checkpoint_of(&full.next)?;
         writer.finish(&*self.files, &self.cache, checkpoint)
+    }
+}
+
+impl Shared {
+    /// Writes what is wanted, except what is damaged.
+    fn write_gathered(
+        &self,
+        full: &Full,
+        gathering: &mut Gathering,
+        writer: &mut GroupedWriter,
+    ) -> io::Result<()> {
+        gather(&*full.file, &gathering.wanted, &mut gathering.memory)?;
+        let block = Arc::new(std::mem::take(&mut gathering.memory));
+        let mut at = 0;
+        for entry in &gathering.wanted {
+            match StoredEvent::read(block.clone(), at) {
+                Ok(event) => writer.add(&event)?,
+                Err(_) => {
+                    let bytes = &block[at..at + entry.bytes as usize];
+                    self.note_bad_entry(full.number, entry, bytes);
+                    gathering.has_damage = true;
+                }
+            }
+            at += entry.bytes as usize;
+        }
+        gathering.wanted.clear();
+        gathering.bytes = 0;
+        gathering.memory = Arc::try_unwrap(block).unwrap_or_default();
+        Ok(())
     }
 }
 
