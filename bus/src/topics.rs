@@ -4,8 +4,8 @@ use crate::error::BadTopic;
 use crate::names::check_topic;
 use crate::pattern::Pattern;
 use crate::topic::TopicConfig;
+use foldhash::HashSet;
 use prombus_store::{Answer, Batch, Change, CommitError, Receipt, Store, UnknownTopic};
-use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The most names that are remembered; beyond it the memory starts afresh.

@@ -15,7 +15,6 @@ mod files;
 mod filter;
 mod front;
 mod gate;
-mod hashing;
 mod json_text;
 mod log;
 mod maintain;

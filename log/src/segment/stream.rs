@@ -1,8 +1,7 @@
 //! A segment that is not sealed yet: its records lie in commit order, and what is needed to find them is in memory.
 
 use crate::files::File;
-use crate::hashing::GivenMap;
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -11,7 +10,7 @@ pub(crate) struct StreamSegment {
     pub(crate) number: u64,
     pub(crate) file: Arc<dyn File>,
     /// By topic number.
-    pub(crate) runs: GivenMap<u32, StreamRun>,
+    pub(crate) runs: HashMap<u32, StreamRun>,
     /// Whether its checkpoint and its name are synced. Until then a crash may leave nothing of it, so the segment
     /// before it is not sealed.
     pub(crate) is_durable: bool,
@@ -81,7 +80,7 @@ impl StreamSegment {
         Self {
             number,
             file,
-            runs: GivenMap::default(),
+            runs: HashMap::default(),
             is_durable: true,
         }
     }
