@@ -22,6 +22,7 @@ use crate::core::Core;
 use crate::filter::Filter;
 use crate::names::is_dead_letter_topic;
 use burying::Gathering;
+use delivering::Reservation;
 use prombus_store::{StoredEvent, TailWatch};
 use reading::Reading;
 use std::sync::{Arc, Weak};
@@ -55,6 +56,8 @@ pub(crate) struct Owner {
     /// No reading before this moment: the last one failed.
     read_again_ms: u64,
     reading: Option<Reading>,
+    /// Where what is being read will go.
+    reservations: Vec<Reservation>,
     gathering: Option<Gathering>,
     /// Dead letters that are ready to be written.
     burial: Vec<(u64, History, StoredEvent)>,
@@ -116,6 +119,7 @@ impl Owner {
             hungry: false,
             read_again_ms: 0,
             reading: None,
+            reservations: Vec::new(),
             gathering: None,
             burial: Vec::new(),
             steps: Steps::default(),

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use prombus::{Bus, Ended, StartAt, SubscribeOptions, Subscription};
+use std::sync::atomic::Ordering;
 
 async fn topics(subscription: &Subscription, count: usize) -> Vec<(String, u64)> {
     let mut seen = Vec::new();
@@ -51,6 +52,35 @@ async fn a_list_of_topics_comes_in_together() {
         .collect();
     assert_eq!(names, ["a", "b"]);
     assert_eq!(bus.group("b", "g").await.expect("it exists").cursor, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_topics_are_read_no_further_than_there_is_room() {
+    const TOPICS: u64 = 40;
+    const EVENTS: u64 = 100;
+    const ROOM: u64 = 50;
+    let (store, options) = store();
+    let bus = Bus::open(store.clone(), options).expect("the options are good");
+    for topic in 0..TOPICS {
+        publish(&bus, &format!("x.{topic}"), EVENTS).await;
+    }
+    let options = SubscribeOptions {
+        max_in_flight: ROOM as usize,
+        ..earliest()
+    };
+    let subscription = bus.subscribe("x.*", "g", options).await;
+    let subscription = subscription.expect("subscribed");
+    let mut acked = 0;
+    while acked < TOPICS * EVENTS {
+        sleep(1).await;
+        let asked = store.asked_events.load(Ordering::SeqCst);
+        assert!(asked <= acked + ROOM, "{asked} asked for, {acked} settled");
+        for delivery in subscription.next_batch(7).await {
+            delivery.ack();
+            acked += 1;
+        }
+    }
+    nothing(&subscription, 100).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -32,6 +32,8 @@ pub(crate) struct TestStore {
     dies_unheard: AtomicBool,
     /// How many commits were asked for.
     pub(crate) commits: AtomicU64,
+    /// How many events reads have asked for.
+    pub(crate) asked_events: AtomicU64,
     /// What goes wrong with a commit to come, and how many commits of keyed records come before it.
     fault: Mutex<Option<(u64, CommitFault)>>,
 }
@@ -72,6 +74,7 @@ pub(crate) fn store() -> (Arc<TestStore>, BusOptions) {
         lives: AtomicU64::new(u64::MAX),
         dies_unheard: AtomicBool::new(false),
         commits: AtomicU64::new(0),
+        asked_events: AtomicU64::new(0),
         fault: Mutex::new(None),
     };
     let options = BusOptions {
@@ -280,6 +283,8 @@ impl Wrapper for TestStore {
     }
 
     fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError> {
+        self.asked_events
+            .fetch_add(limit.events as u64, Ordering::SeqCst);
         self.read_refused()
             .unwrap_or_else(|| self.inner.read(topic, from_seq, limit))
     }

@@ -68,6 +68,7 @@ impl Owner {
             return;
         };
         let subscriber = self.members.remove(at).subscriber;
+        self.reservations.retain(|one| one.member != member);
         let untaken = subscriber.take_back(member, |_| true);
         self.state.give_back(member, &untaken);
         let held = self.state.held_by(member);

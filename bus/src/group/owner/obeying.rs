@@ -135,7 +135,7 @@ impl Owner {
             paused: member.subscriber.is_paused(),
             in_flight: self.state.held_by(member.id),
             max_in_flight: member.subscriber.credit.limit(),
-            room: member.subscriber.credit.free(),
+            room: member.subscriber.credit.room(),
         };
         self.members.iter().map(info).collect()
     }

@@ -53,24 +53,32 @@ impl Owner {
             return;
         }
         self.read_again_ms = 0;
-        let wanted = self.room().saturating_sub(self.state.ready());
-        let unread = self.tail.current() >= self.state.read_from();
-        if let Some((first, last)) = self.state.missing(AGAIN_SPAN, wanted) {
+        let tail_seq = self.tail.current();
+        let unread = (tail_seq + 1).saturating_sub(self.state.read_from());
+        let wanted = match self.state.has_missing() {
+            true => AGAIN_SPAN as usize,
+            false => (unread as usize).min(self.state.window_left()),
+        };
+        // Nobody has room for what is there already.
+        let is_full = self.state.ready() > 0;
+        let reserved = match is_full {
+            true => 0,
+            false => self.reserve(wanted.min(READ_EVENTS)),
+        };
+        if let Some((first, last)) = self.state.missing(AGAIN_SPAN, reserved) {
             self.begin_read(first, (last - first) as usize + 1, true);
-        } else if wanted == 0 {
-            self.hungry = !unread;
-            self.queue_for_credit(unread);
-        } else if unread && self.state.window_left() > 0 {
-            let wanted = match self.filter {
-                Filter::All => wanted,
-                Filter::Fields(_) | Filter::Function(_) => wanted.max(FILTERED_READ_EVENTS),
+        } else if reserved > 0 {
+            let events = match self.filter {
+                Filter::All => reserved,
+                Filter::Fields(_) | Filter::Function(_) => reserved.max(FILTERED_READ_EVENTS),
             };
-            let events = wanted.min(self.state.window_left()).min(READ_EVENTS);
+            let events = events.min(self.state.window_left());
             self.begin_read(self.state.read_from(), events, false);
         } else {
-            self.hungry = !unread;
-            if self.state.ready() == 0 {
-                self.leave_credit_queues();
+            self.hungry = unread == 0;
+            match is_full || wanted > 0 {
+                true => self.queue_for_credit(),
+                false => self.leave_credit_queues(),
             }
         }
     }
@@ -117,18 +125,13 @@ impl Owner {
     }
 
     /// Where other groups hold the credit of a subscription, being in the queue is what brings the wake-up.
-    fn queue_for_credit(&self, unread: bool) {
-        let something_to_give = unread || self.state.ready() > 0 || self.state.has_missing();
+    fn queue_for_credit(&self) {
         for member in self
             .members
             .iter()
             .filter(|member| !member.subscriber.is_paused())
         {
-            if something_to_give {
-                member.subscriber.credit.queue(&self.inbox);
-            } else {
-                member.subscriber.credit.leave(&self.inbox);
-            }
+            member.subscriber.credit.queue(&self.inbox);
         }
     }
 }

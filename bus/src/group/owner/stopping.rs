@@ -34,6 +34,7 @@ impl Owner {
             Stop::Closing => Ended::BusClosed,
             Stop::Abandoning(reason) => reason,
         };
+        self.reservations.clear();
         for member in std::mem::take(&mut self.members) {
             let untaken = member.subscriber.take_back(member.id, |_| true);
             self.state.give_back(member.id, &untaken);
