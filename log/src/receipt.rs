@@ -90,7 +90,7 @@ pub struct TimeRange {
 /// A keyed record with the version that a compare-and-set names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keyed {
-    /// Grows with each write of the key, and is never reused for it while the record exists.
+    /// Grows with each write of the key, also where it was deleted in between, until the log is opened anew.
     pub version: u64,
     /// The bytes.
     pub value: std::sync::Arc<[u8]>,

@@ -85,9 +85,9 @@ pub struct StoreStatus {
 ///    is gone may have come behind it; what retention took does not count, for it lies before all that is kept.
 /// 6. **Topics.** An event for a topic that does not exist is `UnknownTopic`. A topic made again after deletion
 ///    starts at seq 1 and shows nothing of the old one. `PutTopic` on an existing topic changes only its options.
-/// 7. **Keyed records.** Versions grow with each write of a key. Reads see what has been committed, with its events:
-///    whoever sees a record sees the events of the batch that wrote it. A read that comes after a commit was asked for
-///    sees that one too, unless it fails.
+/// 7. **Keyed records.** Versions grow with each write of a key, also where it was deleted in between while the store
+///    was open. Reads see what has been committed, with its events: whoever sees a record sees the events of the batch
+///    that wrote it. A read that comes after a commit was asked for sees that one too, unless it fails.
 /// 8. **Failure.** After a failed write every commit fails with `StoreFailed` until the store is reopened; reads go
 ///    on. Nothing panics on damage.
 /// 9. **Bounds.** Memory does not grow with the number of stored events (the memory store excepted: there it is the

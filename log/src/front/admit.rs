@@ -186,6 +186,7 @@ impl Front {
     fn check_changes(&self, batch: &Batch) -> Result<(), CommitError> {
         let mut versions: HashMap<&str, Option<u64>> = HashMap::new();
         let mut keyed_bytes = self.keyed.bytes();
+        let mut deleted_version = self.keyed.deleted_version();
         for (at, change) in batch.changes().iter().enumerate() {
             let (key, expect, value_bytes) = match change {
                 Change::Put { key, value, expect } => (key, expect, Some(value.len())),
@@ -206,7 +207,14 @@ impl Front {
                 let key = key.clone();
                 return Err(VersionMismatch { key, found }.into());
             }
-            versions.insert(key, value_bytes.map(|_| found.unwrap_or(0) + 1));
+            let becomes = match value_bytes {
+                Some(_) => Some(found.unwrap_or(deleted_version) + 1),
+                None => {
+                    deleted_version = deleted_version.max(found.unwrap_or(0));
+                    None
+                }
+            };
+            versions.insert(key, becomes);
             keyed_bytes += value_bytes.map_or(0, |bytes| bytes + key.len());
         }
         // Deletions are not subtracted: the check errs on the safe side by one batch.

@@ -12,6 +12,9 @@ pub(crate) struct KeyedRecords {
     latest: BTreeMap<Arc<str>, Keyed>,
     /// Of keys and values together.
     bytes: usize,
+    /// The highest version that a record had when it was deleted. One that is made again goes on behind it, so that
+    /// nobody takes it for the old one.
+    deleted_version: u64,
     /// What readers still see of records whose last changes are not synced.
     outdated: BTreeMap<Arc<str>, Outdated>,
 }
@@ -35,7 +38,7 @@ impl KeyedRecords {
         Self {
             bytes: records.iter().map(|(key, one)| size_of(key, one)).sum(),
             latest: records,
-            outdated: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -48,9 +51,15 @@ impl KeyedRecords {
         self.bytes
     }
 
+    /// The version before the one that a record gets which is not there.
+    pub(crate) fn deleted_version(&self) -> u64 {
+        self.deleted_version
+    }
+
     /// Writes a record and says what readers are to see of that.
     pub(crate) fn put(&mut self, key: &Arc<str>, value: &Arc<[u8]>) -> (u64, KeyedChange) {
-        let version = self.latest.get(key).map_or(0, |old| old.version) + 1;
+        let old = self.latest.get(key).map(|old| old.version);
+        let version = old.unwrap_or(self.deleted_version) + 1;
         let value = value.clone();
         let keyed = Keyed { version, value };
         self.bytes += size_of(key, &keyed);
@@ -61,6 +70,7 @@ impl KeyedRecords {
     /// Removes a record and says what readers are to see of that; `None` where there is none.
     pub(crate) fn delete(&mut self, key: &Arc<str>) -> Option<KeyedChange> {
         let old = self.latest.remove(key)?;
+        self.deleted_version = self.deleted_version.max(old.version);
         Some(self.changed(key, Some(old), None))
     }
 
@@ -152,12 +162,15 @@ mod tests {
             let mut latest: BTreeMap<Arc<str>, Keyed> = BTreeMap::new();
             let mut seen = latest.clone();
             let mut hidden = VecDeque::new();
+            let mut versions = BTreeMap::new();
             for (number, (key, what)) in steps.into_iter().enumerate() {
                 let key: Arc<str> = format!("k/{key}").into();
                 match what {
                     0 => {
                         let value: Arc<[u8]> = vec![7; number].into();
                         let (version, change) = records.put(&key, &value);
+                        let last = versions.insert(key.clone(), version);
+                        prop_assert!(last < Some(version), "versions grow, also over deletions");
                         latest.insert(key, Keyed { version, value });
                         hidden.push_back((change, latest.clone()));
                     }

@@ -75,9 +75,12 @@ pub async fn deleting_records<H: Harness>(harness: &H) {
     assert_eq!(case.get("k").await, None);
     let case = case.reopen().await;
     assert_eq!(case.get("k").await, None);
-    case.put("k", b"2", Expect::Absent)
-        .await
-        .expect("nothing is there");
+    let version = case.put("k", b"2", Expect::Absent).await;
+    let version = version.expect("nothing is there");
+    case.delete("k", Expect::Any).await.expect("it was there");
+    let again = case.put("k", b"3", Expect::Absent).await;
+    let again = again.expect("nothing is there");
+    assert!(again > version, "nobody takes it for the old one");
     case.delete("k", Expect::Any).await.expect("it was there");
     assert_eq!(case.store.list("").await.expect("a list"), []);
 }

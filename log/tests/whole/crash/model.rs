@@ -13,6 +13,8 @@ pub(super) struct World {
     pub(super) topics: BTreeMap<Arc<str>, Rc<Topic>>,
     /// Version and value.
     pub(super) keyed: BTreeMap<Arc<str>, (u64, Arc<[u8]>)>,
+    /// The highest version of a record that was deleted since the log was opened.
+    pub(super) deleted_version: u64,
     /// Tells a topic from an earlier one of its name.
     lives: u64,
 }
@@ -187,12 +189,15 @@ impl World {
                 }
             }
             Change::Put { key, value, .. } => {
-                let version = self.keyed.get(key).map_or(0, |(version, _)| *version) + 1;
+                let old = self.keyed.get(key).map(|(version, _)| *version);
+                let version = old.unwrap_or(self.deleted_version) + 1;
                 self.keyed.insert(key.clone(), (version, value.clone()));
                 return Some(version);
             }
             Change::Delete { key, .. } => {
-                self.keyed.remove(key);
+                if let Some((version, _)) = self.keyed.remove(key) {
+                    self.deleted_version = self.deleted_version.max(version);
+                }
             }
         }
         None

@@ -300,8 +300,9 @@ impl Run {
         let gone_before_ms = self.latest_ms.saturating_sub(TOMBSTONE_MS);
         if after_crash {
             let at_least = self.written;
-            let found =
+            let mut found =
                 judge::after_crash(&self.base, &self.units, at_least, &seen, gone_before_ms);
+            found.deleted_version = 0;
             self.front = found.clone();
             self.base = found;
             self.units.clear();
