@@ -15,6 +15,7 @@ mod files;
 mod filter;
 mod front;
 mod gate;
+mod hashing;
 mod json_text;
 mod log;
 mod maintain;

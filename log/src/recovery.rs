@@ -17,6 +17,7 @@ use crate::closed_mark::{CLOSED_NAME, ClosedMark};
 use crate::damage::{Damage, DamageList, DamagedEvent, is_about_damage};
 use crate::files::{File, Files, StrictFiles};
 use crate::front::{Front, Group, KeyedRecords, Limits, Topics};
+use crate::hashing::GivenMap;
 use crate::options::LogOptions;
 use crate::recent::Recent;
 use crate::segment::cache::SectionCache;
@@ -30,7 +31,6 @@ use crate::segment::{
 use crate::shared::Parts;
 use crate::view::View;
 use crate::writer::{Writer, create_segment};
-use foldhash::HashMap;
 use reindex::OldIndex;
 use rescue::rescue_stream;
 use state::State;
@@ -457,7 +457,7 @@ impl Opening {
         writer: Writer,
     ) -> Parts {
         let mut view = View {
-            topics: HashMap::default(),
+            topics: GivenMap::default(),
             names: BTreeMap::new(),
             streams,
             sealed: BTreeMap::new(),

@@ -2,12 +2,12 @@
 
 use crate::event_id::tag_of;
 use crate::front::{NewEvent, ViewChange};
+use crate::hashing::GivenMap;
 use crate::recent::Recent;
 use crate::record::{StoredEvent, TopicRecord};
 use crate::segment::sealed::Sealed;
 use crate::segment::stream::{SpareEntries, StreamEntry, StreamRun, StreamSegment};
 use crate::topic::{TopicInfo, TopicOptions};
-use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Everything that can be read.
 pub(crate) struct View {
-    pub(crate) topics: HashMap<u32, TopicView>,
+    pub(crate) topics: GivenMap<u32, TopicView>,
     pub(crate) names: BTreeMap<Arc<str>, u32>,
     /// Oldest first; the last one is being written.
     pub(crate) streams: Vec<StreamSegment>,

@@ -4,8 +4,8 @@
 //! and somebody who could guess the secret would have only events of their own taken for duplicates.
 
 use crate::event_id::Id;
+use crate::hashing::GivenMap;
 use crate::receipt::Placed;
-use foldhash::HashMap;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
@@ -21,7 +21,7 @@ pub(crate) struct OwnIds {
 }
 
 /// The own ids of a segment by the hash of topic and id.
-pub(crate) type SegmentIds = HashMap<u128, OwnId>;
+pub(crate) type SegmentIds = GivenMap<u128, OwnId>;
 
 #[derive(Clone, Copy)]
 pub(crate) struct OwnId {

@@ -2,15 +2,15 @@
 
 use super::Held;
 use crate::event_id::{IdMaker, tag_of};
+use crate::hashing::NameMap;
 use crate::record::{EventSpelling, TopicRecord};
 use crate::topic::{Durability, TopicOptions};
-use foldhash::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// All topics, by name.
 pub(crate) struct Topics {
-    by_name: HashMap<Arc<str>, usize>,
+    by_name: NameMap<Arc<str>, usize>,
     /// Deleted topics leave an empty slot, so that a slot's place stays good for a whole batch.
     slots: Vec<Option<Topic>>,
     pub(crate) next_number: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Topic {
 impl Topics {
     pub(crate) fn new(log_id: u64) -> Self {
         Self {
-            by_name: HashMap::default(),
+            by_name: NameMap::default(),
             slots: Vec::new(),
             next_number: 1,
             log_id,

@@ -1,7 +1,8 @@
 //! A segment that is not sealed yet: its records lie in commit order, and what is needed to find them is in memory.
 
 use crate::files::File;
-use foldhash::HashMap;
+use crate::hashing::GivenMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -10,7 +11,7 @@ pub(crate) struct StreamSegment {
     pub(crate) number: u64,
     pub(crate) file: Arc<dyn File>,
     /// By topic number.
-    pub(crate) runs: HashMap<u32, StreamRun>,
+    pub(crate) runs: GivenMap<u32, StreamRun>,
     /// Whether its checkpoint and its name are synced. Until then a crash may leave nothing of it, so the segment
     /// before it is not sealed.
     pub(crate) is_durable: bool,
@@ -80,7 +81,7 @@ impl StreamSegment {
         Self {
             number,
             file,
-            runs: HashMap::default(),
+            runs: GivenMap::default(),
             is_durable: true,
         }
     }
