@@ -14,7 +14,7 @@ use crate::record::StoredEvent;
 use crate::recovery::reindex;
 use crate::segment::index::{IndexError, Section};
 use crate::segment::sealed::{RunItem, Sealed};
-use crate::segment::stream::StreamEntry;
+use crate::segment::stream::{StreamEntry, near};
 use crate::shared::Shared;
 use crate::view::{SealedRun, TopicView, View};
 use std::io;
@@ -174,19 +174,16 @@ impl Shared {
         let mut events = Vec::with_capacity(entries.len());
         let mut rest = entries;
         while let Some(first) = rest.first() {
-            let start = u64::from(first.offset);
-            let end_of = |entry: &StreamEntry| u64::from(entry.offset) + u64::from(entry.bytes);
-            let near = 1 + rest
-                .windows(2)
-                .take_while(|pair| {
-                    let gap = u64::from(pair[1].offset).checked_sub(end_of(&pair[0]));
-                    gap.is_some_and(|gap| gap <= STREAM_GAP_BYTES)
-                        && end_of(&pair[1]) - start <= STREAM_BLOCK_BYTES
-                })
-                .count();
+            let start = first.range().start;
+            let near = near(
+                rest,
+                StreamEntry::range,
+                STREAM_GAP_BYTES,
+                STREAM_BLOCK_BYTES,
+            );
             let (together, behind) = rest.split_at(near);
             rest = behind;
-            let end = together.last().map_or(start, end_of);
+            let end = together.last().map_or(start, |last| last.range().end);
             let mut block = vec![0; (end - start) as usize];
             let read = file.read_at(&mut block, start)?;
             block.truncate(read);

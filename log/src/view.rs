@@ -123,8 +123,8 @@ impl View {
         self.topics.insert(topic.number, topic);
     }
 
-    /// Shows events that were written at `offset` of `segment` as part of `block`; returns which topics got longer, in turn.
-    /// Where topics take turns, each turn is told.
+    /// Shows events that were written at `offset` of `segment` as part of `block`. Returns which topics got longer; one
+    /// that has events in several places of the block is there for each.
     pub(crate) fn show<'a>(
         &mut self,
         segment: u64,

@@ -59,6 +59,7 @@ struct Unsynced {
     gate: Arc<Gate>,
     /// Topics to delete and to trim.
     changes: Vec<ViewChange>,
+    /// Keyed records that were written and deleted.
     keyed: Vec<KeyedChange>,
     /// What readers see only after the sync.
     hidden: Option<Hidden>,

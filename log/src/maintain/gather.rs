@@ -2,9 +2,8 @@
 //! by itself everything is read in the order it lies in, and put where it belongs in memory.
 
 use crate::files::File;
-use crate::segment::stream::StreamEntry;
+use crate::segment::stream::{StreamEntry, near};
 use std::io;
-use std::ops::Range;
 
 /// So much is gathered at a time, unless one event is larger; the segment is read once for each.
 pub(super) const GATHERED_BYTES: usize = 16 << 20;
@@ -22,7 +21,7 @@ pub(super) fn gather(
     let mut places = Vec::with_capacity(wanted.len());
     let mut bytes = 0;
     for entry in wanted {
-        places.push((range_of(entry), bytes));
+        places.push((entry.range(), bytes));
         bytes += entry.bytes as usize;
     }
     gathered.clear();
@@ -32,18 +31,12 @@ pub(super) fn gather(
     let mut rest = places.as_slice();
     while let Some((first, _)) = rest.first() {
         let start = first.start;
-        let near = 1 + rest
-            .windows(2)
-            .take_while(|pair| {
-                let (before, next) = (&pair[0].0, &pair[1].0);
-                next.start.saturating_sub(before.end) <= GAP_BYTES && next.end - start <= READ_BYTES
-            })
-            .count();
+        let near = near(rest, |(range, _)| range.clone(), GAP_BYTES, READ_BYTES);
         let (together, behind) = rest.split_at(near);
         rest = behind;
-        let end = together.iter().map(|(range, _)| range.end).max();
+        let end = together.last().map_or(start, |(range, _)| range.end);
         block.clear();
-        block.resize((end.unwrap_or(start) - start) as usize, 0);
+        block.resize((end - start) as usize, 0);
         file.read_at(&mut block, start)?;
         for (range, to) in together {
             let event = &block[(range.start - start) as usize..(range.end - start) as usize];
@@ -51,11 +44,6 @@ pub(super) fn gather(
         }
     }
     Ok(())
-}
-
-fn range_of(entry: &StreamEntry) -> Range<u64> {
-    let start = u64::from(entry.offset);
-    start..start + u64::from(entry.bytes)
 }
 
 #[cfg(test)]

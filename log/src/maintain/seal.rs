@@ -144,9 +144,7 @@ impl Shared {
         let checkpoint = checkpoint_of(&full.next)?;
         writer.finish(&*self.files, &self.cache, checkpoint)
     }
-}
 
-impl Shared {
     /// Writes what is wanted, except what is damaged.
     fn write_gathered(
         &self,

@@ -9,6 +9,7 @@ use crate::json_text::{digits_of, push_integer, push_string, write_digits};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Where the record's head has the ts.
 const TS_IN_HEAD: Range<usize> = 24..32;
 
 /// What the log gives an event when it takes it in.
@@ -134,4 +135,37 @@ impl EventSpelling {
 /// Whether an event brings nothing that would stand before the seq. An id that the log made has nothing to escape.
 fn is_plain(event: EncodedEvent<'_>) -> bool {
     !event.has_own_id() && event.ts().is_none() && event.sid_json().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Batch, Draft};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What is left of the events before never shows.
+        #[test]
+        fn a_spelling_that_is_used_again_writes_what_a_new_one_does(
+            events in prop::collection::vec((any::<bool>(), 0..4u32, any::<u64>()), 1..30),
+        ) {
+            let topic: Arc<str> = "a.topic".into();
+            let id = Id::own("018bcfe6-2791-76f6-941a-c00000000023").expect("an id");
+            let mut used = EventSpelling::default();
+            for (seq, (has_sid, cut, ts)) in events.into_iter().enumerate() {
+                // Times of various lengths, mostly the same one.
+                let ts = ts >> (cut * 20);
+                let mut batch = Batch::new();
+                let sid = has_sid.then_some("boot");
+                batch.publish(&topic, &Draft { sid, payload: "1", ..Draft::default() });
+                let event = batch.events().next().expect("an event");
+                let (topic_number, seq) = (7, seq as u64);
+                let place = EventPlace { topic_number, topic: &topic, id: &id, ts, seq };
+                let (mut again, mut anew) = (Vec::new(), Vec::new());
+                used.write(&mut again, event, &place, 0);
+                EventSpelling::default().write(&mut anew, event, &place, 0);
+                prop_assert_eq!(again, anew);
+            }
+        }
+    }
 }

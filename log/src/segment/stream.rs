@@ -3,6 +3,7 @@
 use crate::files::File;
 use crate::hashing::GivenMap;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -42,6 +43,31 @@ pub(crate) struct StreamEntry {
     pub(crate) ts: u64,
     pub(crate) offset: u32,
     pub(crate) bytes: u32,
+}
+
+impl StreamEntry {
+    /// The bytes of the segment that it has.
+    pub(crate) fn range(&self) -> Range<u64> {
+        let start = u64::from(self.offset);
+        start..start + u64::from(self.bytes)
+    }
+}
+
+/// How many of the first places are read together: those between which there are at most `gap_bytes`, up to `most_bytes`
+/// in all, and one at least.
+pub(crate) fn near<T>(
+    places: &[T],
+    range_of: impl Fn(&T) -> Range<u64>,
+    gap_bytes: u64,
+    most_bytes: u64,
+) -> usize {
+    let start = places.first().map_or(0, |first| range_of(first).start);
+    let is_near = |pair: &&[T]| {
+        let (before, next) = (range_of(&pair[0]), range_of(&pair[1]));
+        let gap = next.start.checked_sub(before.end);
+        gap.is_some_and(|gap| gap <= gap_bytes) && next.end - start <= most_bytes
+    };
+    1 + places.windows(2).take_while(is_near).count()
 }
 
 /// Memory that the entries of sealed segments had, for runs that become as large. An allocator to which large memory is

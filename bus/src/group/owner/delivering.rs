@@ -57,6 +57,9 @@ impl Owner {
                 continue;
             }
             let count = subscriber.credit.reserve(wanted - reserved, &self.inbox);
+            if count == 0 {
+                continue;
+            }
             reserved += count;
             self.reservations.push(Reservation {
                 member: member.id,
