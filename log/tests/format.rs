@@ -11,12 +11,23 @@ use std::sync::Arc;
 
 const TOPICS: [&str; 2] = ["orders.made", "state.kept"];
 
+/// The format that is written now.
+const CURRENT: &str = "format-2";
+
 #[test]
-fn a_log_of_format_1_reads_as_it_was_written() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/format-1");
+fn a_log_of_each_format_reads_as_it_was_written() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     if std::env::var_os("PROMBUS_WRITE_FIXTURE").is_some() {
-        write(&fixture);
+        write(&fixtures.join(CURRENT));
     }
+    let formats = names(&fixtures);
+    assert!(formats.contains(&CURRENT.into()), "{formats:?}");
+    for format in formats {
+        reads_as_it_was_written(&fixtures.join(format));
+    }
+}
+
+fn reads_as_it_was_written(fixture: &Path) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for name in names(&fixture.join("log")) {
         std::fs::copy(fixture.join("log").join(&name), folder.path().join(&name)).expect("a copy");

@@ -8,8 +8,8 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The format this code writes.
-pub(crate) const FORMAT_VERSION: u16 = 1;
+/// The format this code writes. It reads this one and all before it.
+pub(crate) const FORMAT_VERSION: u16 = 2;
 /// Records start here.
 pub(crate) const HEADER_BYTES: u64 = 64;
 

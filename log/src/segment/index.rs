@@ -16,7 +16,6 @@ pub(crate) use build::{IndexBuilder, KEY_SPACE, OWN_ID_SPACE};
 pub(crate) use directory::RunInfo;
 
 use super::cache::SectionCache;
-use super::header::FORMAT_VERSION;
 use super::stream::StreamEntry;
 use crate::files::File;
 use crate::names;
@@ -26,6 +25,8 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"PROMIDX\n";
+/// The version of the index format, which changes apart from the segments': an index can always be made again.
+const INDEX_VERSION: u16 = 1;
 const SECTIONS: usize = 7;
 const SECTIONS_AT: usize = 32;
 const CHECKED: usize = SECTIONS_AT + SECTIONS * 24;
@@ -123,7 +124,7 @@ impl Index {
             u64::from_le_bytes(array)
         };
         let sound = header.starts_with(MAGIC)
-            && header[8..10] == FORMAT_VERSION.to_le_bytes()
+            && header[8..10] == INDEX_VERSION.to_le_bytes()
             && u64_at(CHECKED) == xxh3_64(&header[..CHECKED]);
         if !sound {
             return Err(IndexError::Damaged);
@@ -160,7 +161,7 @@ impl Index {
     pub(crate) fn encode(owner: IndexFor, sections: &[Vec<u8>; SECTIONS]) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out.extend_from_slice(&INDEX_VERSION.to_le_bytes());
         out.extend_from_slice(&[0; 2]);
         out.extend_from_slice(&owner.generation.to_le_bytes());
         out.extend_from_slice(&owner.number.to_le_bytes());
