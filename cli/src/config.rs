@@ -35,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) insecure: bool,
     /// Which web pages of other origins may call.
     pub(crate) cors_origins: Vec<String>,
+    /// Host names that it answers to without authentication, beside loopback names.
+    pub(crate) allowed_hosts: Vec<String>,
     /// The most connections at a time.
     pub(crate) max_connections: usize,
     /// How long connections get to wind down.
@@ -70,6 +72,7 @@ impl Default for Config {
             auto_create_topics: true,
             insecure: false,
             cors_origins: Vec::new(),
+            allowed_hosts: Vec::new(),
             max_connections: gateway.max_connections,
             drain_timeout_ms: gateway.drain_timeout_ms,
             log: LogFormat::Text,

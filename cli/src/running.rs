@@ -108,6 +108,7 @@ fn gateway_options(config: &Config) -> GatewayOptions {
             .filter_map(|topic| Some((topic.name.clone(), topic.publish?)))
             .collect(),
         cors_origins: config.cors_origins.clone(),
+        allowed_hosts: config.allowed_hosts.clone(),
         max_connections: config.max_connections,
         drain_timeout_ms: config.drain_timeout_ms,
         ..GatewayOptions::default()

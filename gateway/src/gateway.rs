@@ -25,6 +25,8 @@ pub struct GatewayOptions {
     pub topic_rates: Vec<(String, Rate)>,
     /// Which web pages of other origins may call: none, named ones, or `*`.
     pub cors_origins: Vec<String>,
+    /// Host names that a server without authentication answers to on the loopback interface, beside loopback names.
+    pub allowed_hosts: Vec<String>,
     /// The most connections at a time. More wait to be accepted.
     pub max_connections: usize,
     /// A socket that was silent this long is pinged.
@@ -60,6 +62,7 @@ impl Default for GatewayOptions {
             limits: LimitsConfig::default(),
             topic_rates: Vec::new(),
             cors_origins: Vec::new(),
+            allowed_hosts: Vec::new(),
             max_connections: 10_000,
             ping_interval_ms: 20_000,
             pong_timeout_ms: 20_000,

@@ -31,6 +31,7 @@ pub(crate) use reply::denied;
 
 use crate::denied::Denied;
 use crate::gateway::Gateway;
+use crate::origin;
 use crate::session;
 use axum::Router;
 use axum::body::Body;
@@ -182,13 +183,17 @@ const ROUTES: &[Route] = &[
 ];
 
 /// What answers the requests of one connection.
-pub(crate) fn routes(gateway: Arc<Gateway>) -> Router {
-    let connection = Arc::new(Connection::new(gateway));
+pub(crate) fn routes(gateway: Arc<Gateway>, listens_on_loopback: bool) -> Router {
+    let connection = Arc::new(Connection::new(gateway, listens_on_loopback));
     Router::new().fallback(answer).with_state(connection)
 }
 
 async fn answer(State(connection): State<Arc<Connection>>, request: Request) -> Response {
     let gateway = connection.gateway.clone();
+    if let Err(why) = check_sender(&connection, &request) {
+        gateway.note(&why);
+        return reply::denied(why);
+    }
     let path = request.uri().path();
     if path == "/ws" || path == "/" && session::is_upgrade(request.headers()) {
         return session::upgrade(gateway, request).await;
@@ -212,6 +217,30 @@ async fn answer(State(connection): State<Arc<Connection>>, request: Request) -> 
         true => reply::without_body(response),
         false => response,
     }
+}
+
+/// Refuses requests that are addressed to another host, and those of foreign web pages that could change something.
+fn check_sender(connection: &Connection, request: &Request) -> Result<(), Denied> {
+    let options = &connection.gateway.options;
+    let host = origin::host(request.version(), request.uri(), request.headers())?;
+    if connection.serves_local_names_only()
+        && let Some(host) = &host
+        && !origin::is_local(host, &options.allowed_hosts)
+    {
+        let why = format!(
+            "host {:?} is not served without authentication; add it to allowed_hosts",
+            host.host()
+        );
+        return Err(Denied::new(Code::Forbidden, why));
+    }
+    // A WebSocket can change something, though it begins with a GET.
+    let is_reading = origin::is_safe(request.method()) && !session::is_upgrade(request.headers());
+    if is_reading || origin::may_act(&options.cors_origins, host.as_ref(), request.headers()) {
+        return Ok(());
+    }
+    let why =
+        "pages of this origin may not change anything here; cors_origins names those that may";
+    Err(Denied::new(Code::Forbidden, why))
 }
 
 async fn dispatch(connection: Arc<Connection>, request: Request) -> Result<Response, Denied> {

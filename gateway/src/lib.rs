@@ -8,6 +8,7 @@ mod gateway;
 mod http;
 pub mod limits;
 pub mod metrics;
+mod origin;
 mod said;
 mod server;
 mod session;

@@ -3,6 +3,7 @@
 use crate::gateway::Gateway;
 use crate::http;
 use crate::session::NextSession;
+use axum::Router;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -65,6 +66,8 @@ impl Server {
 /// Accepts connections and owns their tasks.
 async fn accept(gateway: Arc<Gateway>, listener: TcpListener) {
     let mut connections = JoinSet::new();
+    let address = listener.local_addr();
+    let is_loopback = address.is_ok_and(|address| address.ip().is_loopback());
     loop {
         let accepted = tokio::select! {
             biased;
@@ -74,7 +77,12 @@ async fn accept(gateway: Arc<Gateway>, listener: TcpListener) {
         };
         match accepted {
             Ok((stream, permit)) => {
-                connections.spawn(serve_connection(gateway.clone(), stream, permit));
+                connections.spawn(serve_connection(
+                    gateway.clone(),
+                    stream,
+                    is_loopback,
+                    permit,
+                ));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -98,17 +106,28 @@ async fn next(
 }
 
 /// Serves one connection: requests first, and a session where one of them asked for it.
-async fn serve_connection(gateway: Arc<Gateway>, stream: TcpStream, permit: OwnedSemaphorePermit) {
+async fn serve_connection(
+    gateway: Arc<Gateway>,
+    stream: TcpStream,
+    is_loopback: bool,
+    permit: OwnedSemaphorePermit,
+) {
     let next_session = NextSession::default();
-    answer_requests(&gateway, stream, &next_session).await;
+    let routes = http::routes(gateway.clone(), is_loopback);
+    answer_requests(&gateway, routes, stream, &next_session).await;
     if let Some(session) = next_session.take() {
         session.await;
     }
     drop(permit);
 }
 
-async fn answer_requests(gateway: &Arc<Gateway>, stream: TcpStream, next_session: &NextSession) {
-    let routes = TowerToHyperService::new(http::routes(gateway.clone()));
+async fn answer_requests(
+    gateway: &Arc<Gateway>,
+    routes: Router,
+    stream: TcpStream,
+    next_session: &NextSession,
+) {
+    let routes = TowerToHyperService::new(routes);
     let service = service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(next_session.clone());
         routes.call(request)

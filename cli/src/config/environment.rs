@@ -17,7 +17,7 @@ const SHORT: &[(&str, &str)] = &[
 /// Variables of other parts of the binary.
 const OTHERS: &[&str] = &["PROMBUS_CONFIG", "PROMBUS_URL"];
 /// Keys that hold lists; their values are separated by commas.
-const LISTS: &[&str] = &["listen", "cors_origins"];
+const LISTS: &[&str] = &["listen", "cors_origins", "allowed_hosts"];
 
 /// All settings in the environment: the variable, the key with dots, and the value.
 pub(super) fn settings(

@@ -95,7 +95,7 @@ fn a_second_signal_does_not_wait() {
     let mut half = std::net::TcpStream::connect(server.address()).expect("a connection");
     std::io::Write::write_all(
         &mut half,
-        b"POST /publish/t HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n1",
+        b"POST /publish/t HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n1",
     )
     .expect("it is sent");
     assert_eq!(server.get("/livez").0, 200);

@@ -11,15 +11,23 @@ use std::time::Duration;
 pub(super) struct Connection {
     pub(super) gateway: Arc<Gateway>,
     limits: Mutex<ConnectionLimits>,
+    /// It came in by a listener that only this machine can reach.
+    listens_on_loopback: bool,
 }
 
 impl Connection {
-    pub(super) fn new(gateway: Arc<Gateway>) -> Self {
+    pub(super) fn new(gateway: Arc<Gateway>, listens_on_loopback: bool) -> Self {
         let limits = ConnectionLimits::new(&gateway.options.limits, gateway.now_ms());
         Self {
             gateway,
             limits: Mutex::new(limits),
+            listens_on_loopback,
         }
+    }
+
+    /// Whether the only guard is that nobody else can connect, which a page with a name of its own can get around.
+    pub(super) fn serves_local_names_only(&self) -> bool {
+        self.listens_on_loopback && self.gateway.auth.is_off()
     }
 
     /// Publishes `events` as far as the limits are concerned, or says when that may be done.

@@ -7,7 +7,7 @@ use crate::denied::Denied;
 use crate::gateway::Gateway;
 use crate::http;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -59,14 +59,10 @@ pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
 /// Answers a request for a WebSocket. The token may stand in `Authorization: Bearer` or, for browsers, in `?token=`;
 /// one that is not good ends it here, and without one the session waits for AUTH.
 pub(crate) async fn upgrade(gateway: Arc<Gateway>, mut request: Request) -> Response {
-    let accept = match accept_key(request.headers()) {
+    let accept = match accept_key(&request) {
         Ok(accept) => accept,
         Err(refused) => return *refused,
     };
-    if !is_welcome(&gateway.options.cors_origins, request.headers()) {
-        let why = "pages of this origin may not connect; cors_origins names those that may";
-        return refuse(&gateway, Denied::new(Code::Forbidden, why));
-    }
     let grant = match credentials::token(request.headers(), request.uri()) {
         Ok(token) => grant(&gateway, token).await,
         Err(why) => Err(why.into()),
@@ -102,13 +98,16 @@ async fn begin(gateway: Arc<Gateway>, on_upgrade: OnUpgrade, grant: Option<Grant
 }
 
 /// Checks the handshake and answers its key.
-fn accept_key(headers: &HeaderMap) -> Result<HeaderValue, Box<Response>> {
+fn accept_key(request: &Request) -> Result<HeaderValue, Box<Response>> {
+    let headers = request.headers();
     let bad = |why: &str| Box::new(http::denied(Denied::new(Code::BadFrame, why)));
-    if !is_upgrade(headers) {
-        let why = "this is a WebSocket; the request has to ask for an upgrade";
+    let is_handshake = request.method() == Method::GET && request.version() == Version::HTTP_11;
+    if !is_handshake || !is_upgrade(headers) {
+        let why = "this is a WebSocket: ask for it with GET, HTTP/1.1 and an Upgrade header";
         let mut response = bad(why);
         *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
         let headers = response.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         return Err(response);
     }
@@ -123,34 +122,15 @@ fn accept_key(headers: &HeaderMap) -> Result<HeaderValue, Box<Response>> {
         );
         return Err(response);
     }
-    let key = headers.get(header::SEC_WEBSOCKET_KEY);
-    let key = key.filter(|key| key.len() == KEY_BYTES);
-    let key = key.ok_or_else(|| bad("the header Sec-WebSocket-Key is missing or is not one"))?;
+    let mut keys = headers.get_all(header::SEC_WEBSOCKET_KEY).iter();
+    let key = keys.next().filter(|key| key.len() == KEY_BYTES);
+    let key = key.filter(|_| keys.next().is_none());
+    let key = key.ok_or_else(|| bad("expected one Sec-WebSocket-Key header of 24 characters"))?;
     let mut digest = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
     digest.update(key.as_bytes());
     digest.update(KEY_SUFFIX);
     let accept = BASE64.encode(digest.finish());
     HeaderValue::try_from(accept).map_err(|_| bad("the key cannot be answered"))
-}
-
-/// Whether a request is from no web page, from one of this server, or from one of an origin that was named. A browser
-/// lets any page open a socket to any server, so without this every page could talk to a server on the same machine.
-fn is_welcome(origins: &[String], headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let Some(origin) = headers.get(header::ORIGIN) else {
-        return true;
-    };
-    let Ok(origin) = origin.to_str() else {
-        return false;
-    };
-    let host = origin.split_once("://").map(|(_, host)| host);
-    let is_own = host
-        .zip(text(header::HOST))
-        .is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host));
-    is_own
-        || origins
-            .iter()
-            .any(|named| named == "*" || named.eq_ignore_ascii_case(origin))
 }
 
 /// What a token is good for. Without one that is left open, unless everybody may come in.

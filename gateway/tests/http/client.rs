@@ -202,7 +202,7 @@ impl Reply {
 
 /// The head of a request.
 pub(crate) fn head(method: &str, target: &str, headers: &[(&str, &str)]) -> String {
-    let mut text = format!("{method} {target} HTTP/1.1\r\nhost: test\r\n");
+    let mut text = format!("{method} {target} HTTP/1.1\r\nhost: localhost\r\n");
     for (name, value) in headers {
         text += &format!("{name}: {value}\r\n");
     }

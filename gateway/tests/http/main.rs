@@ -11,6 +11,7 @@ mod export;
 mod groups;
 mod limits;
 mod listing;
+mod origin;
 mod protocol;
 mod publish;
 mod pull;

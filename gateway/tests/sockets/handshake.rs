@@ -30,7 +30,7 @@ async fn frames_behind_the_request_are_heard() {
         .await
         .expect("it listens");
     let mut request =
-        b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\
+        b"GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\
         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
             .to_vec();
     request.extend(frames);
@@ -63,11 +63,16 @@ async fn a_request_that_is_no_handshake_is_told_so() {
             "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x\r\n",
             "400",
         ),
+        (
+            "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+            "400",
+        ),
     ] {
         let mut stream = TcpStream::connect(served.address)
             .await
             .expect("it listens");
-        let request = format!("GET /ws HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
+        let request = format!("GET /ws HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
         stream
             .write_all(request.as_bytes())
             .await
@@ -87,7 +92,7 @@ async fn pages_of_other_origins_are_not_let_in_unless_they_are_named() {
     };
     let served = serve_with(Authenticator::off(), named).await;
     for (origin, is_let_in) in [
-        ("http://test", true),
+        ("http://localhost", true),
         ("https://ours.example", true),
         ("https://other.example", false),
         ("null", false),
@@ -98,5 +103,29 @@ async fn pages_of_other_origins_are_not_let_in_unless_they_are_named() {
         if let Err(answer) = connected {
             assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
         }
+    }
+}
+
+#[tokio::test]
+async fn only_get_of_http_1_1_becomes_a_socket() {
+    let served = serve().await;
+    for line in ["POST /ws HTTP/1.1", "GET /ws HTTP/1.0", "PUT / HTTP/1.1"] {
+        let mut stream = TcpStream::connect(served.address)
+            .await
+            .expect("it listens");
+        let request = format!(
+            "{line}\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        );
+        let sent = stream.write_all(request.as_bytes()).await;
+        sent.expect("it reads");
+        let mut read = Vec::new();
+        while !read.windows(4).any(|part| part == b"\r\n\r\n") {
+            assert!(stream.read_buf(&mut read).await.expect("it answers") > 0);
+        }
+        let answer = String::from_utf8_lossy(&read).to_lowercase();
+        assert!(answer.contains(" 426 "), "{line}: {answer}");
+        assert!(answer.contains("upgrade: websocket"), "{line}: {answer}");
+        assert!(answer.contains("connection: upgrade"), "{line}: {answer}");
     }
 }

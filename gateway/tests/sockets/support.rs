@@ -113,7 +113,7 @@ impl Socket {
     ) -> Result<Self, String> {
         let mut stream = TcpStream::connect(address).await.expect("it listens");
         let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
         );
         stream
