@@ -10,6 +10,7 @@ mod config;
 mod confirm;
 mod jwks;
 mod logs;
+mod names;
 mod progress;
 mod remote;
 mod running;

@@ -41,7 +41,7 @@ struct SideArgs {
     )]
     store: String,
     /// The topic that is used; its events stay
-    #[arg(long, default_value = "bench")]
+    #[arg(long, default_value = "bench", value_parser = crate::names::topic)]
     topic: String,
     /// Bytes of each payload
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(32..=1_000_000))]

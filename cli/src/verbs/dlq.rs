@@ -30,11 +30,13 @@ enum Verb {
     /// List the dead letters of a topic
     Ls {
         /// The topic whose events failed
+        #[arg(value_parser = crate::names::topic)]
         topic: String,
     },
     /// Show one dead letter with the history of its attempts
     Show {
         /// The topic whose events failed
+        #[arg(value_parser = crate::names::topic)]
         topic: String,
         /// The dead letter's id
         id: String,
@@ -46,6 +48,7 @@ enum Verb {
 #[derive(Debug, Args)]
 struct RedriveArgs {
     /// The topic whose events failed
+    #[arg(value_parser = crate::names::topic)]
     topic: String,
     /// The dead letters' ids
     #[arg(required_unless_present = "all")]

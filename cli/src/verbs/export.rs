@@ -14,6 +14,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(super) struct Export {
     /// The topic
+    #[arg(value_parser = crate::names::topic)]
     topic: String,
     /// Only events from this time on
     #[arg(long, value_name = "TIME", value_parser = when::parse, allow_hyphen_values = true)]

@@ -26,6 +26,7 @@ enum Verb {
     /// List the groups of a topic
     Ls {
         /// The topic
+        #[arg(value_parser = crate::names::topic)]
         topic: String,
     },
     /// Show one group with its members
@@ -58,6 +59,7 @@ enum Verb {
 #[derive(Debug, Clone, Args)]
 struct Named {
     /// The topic
+    #[arg(value_parser = crate::names::topic)]
     topic: String,
     /// The group
     group: String,

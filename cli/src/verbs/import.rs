@@ -15,6 +15,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(super) struct Import {
     /// The topic
+    #[arg(value_parser = crate::names::topic)]
     topic: String,
     /// The file to read; stdin without it
     file: Option<PathBuf>,

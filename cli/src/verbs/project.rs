@@ -19,7 +19,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 pub(super) struct Project {
     /// The topic
-    #[arg(long)]
+    #[arg(long, value_parser = crate::names::topic)]
     topic: String,
     /// The file; it is made where there is none
     #[arg(long, value_name = "FILE")]

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(super) struct Publish {
     /// The topic
+    #[arg(value_parser = crate::names::topic)]
     topic: String,
     /// The payload as JSON; without it each line of stdin is one
     payload: Option<String>,

@@ -16,6 +16,7 @@ const PAGE_EVENTS: u64 = 1_000;
 #[derive(Debug, Args)]
 pub(super) struct Replay {
     /// The topic
+    #[arg(value_parser = crate::names::topic)]
     topic: String,
     #[command(flatten)]
     place: PlaceArgs,

@@ -26,6 +26,7 @@ enum Verb {
     /// Show one topic
     Info {
         /// The topic
+        #[arg(value_parser = crate::names::topic)]
         topic: String,
     },
     /// Make a topic, or change how it is kept; what is not named stays as it is
@@ -39,6 +40,7 @@ enum Verb {
 #[derive(Debug, Args)]
 struct Set {
     /// The topic
+    #[arg(value_parser = crate::names::topic)]
     topic: String,
     /// When a publish is answered: fsync or os
     #[arg(long, value_parser = parse_durability)]
@@ -56,7 +58,7 @@ struct Set {
     #[arg(long)]
     compaction: Option<bool>,
     /// Publish the state of each key that changed to this topic, or `none`
-    #[arg(long, value_name = "TOPIC", value_parser = or_none(parse_topic))]
+    #[arg(long, value_name = "TOPIC", value_parser = or_none(crate::names::topic))]
     snapshot_topic: Option<OrNone<String>>,
     /// How often that happens, e.g. 30s; `none` for the default
     #[arg(long, value_name = "AGE", value_parser = or_none(parse_age))]
@@ -66,6 +68,7 @@ struct Set {
 #[derive(Debug, Args)]
 struct Gone {
     /// The topic
+    #[arg(value_parser = crate::names::topic)]
     topic: String,
     /// Do not ask
     #[arg(long)]
@@ -204,11 +207,6 @@ fn parse_durability(text: &str) -> Result<Durability, String> {
         "os" => Ok(Durability::Os),
         _ => Err("it is fsync or os".to_owned()),
     }
-}
-
-fn parse_topic(text: &str) -> Result<String, String> {
-    let checked = prombus::check_topic(text).map_err(|error| error.to_string());
-    checked.map(|()| text.to_owned())
 }
 
 fn parse_age(text: &str) -> Result<Age, String> {
