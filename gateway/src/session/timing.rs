@@ -14,7 +14,7 @@ const MAX_SLEEP_MS: u64 = 3_600_000;
 #[derive(Debug)]
 pub(super) struct Timing {
     timer: Pin<Box<Sleep>>,
-    /// What the timer is set to.
+    /// The moment that the timer is set for; it may run out a little later.
     set_to_ms: u64,
     /// When the client was heard last.
     heard_ms: u64,
@@ -90,10 +90,48 @@ impl Timing {
     }
 
     fn set(&mut self, now_ms: u64, moment_ms: u64) {
-        // A moment that has come lets a millisecond pass all the same, so that nothing can turn without end.
+        // A moment that has come lets a millisecond pass all the same, so that nothing can turn without end. It is the
+        // moment itself that is remembered: if it were the end of that wait, a moment in the past would look earlier
+        // than what the timer is set to at every poll, and the timer would be reset before it was ever seen to run out.
         let wait_ms = moment_ms.saturating_sub(now_ms).clamp(1, MAX_SLEEP_MS);
-        self.set_to_ms = now_ms + wait_ms;
+        self.set_to_ms = moment_ms.min(now_ms + MAX_SLEEP_MS);
         let deadline = Instant::now() + Duration::from_millis(wait_ms);
         self.timer.as_mut().reset(deadline);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::Authenticator;
+    use crate::gateway::GatewayOptions;
+    use prombus::{Bus, BusOptions};
+    use prombus_store::ManualClock;
+    use prombus_store::memory::MemoryStore;
+    use std::future::poll_fn;
+    use std::sync::Arc;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_moment_that_has_passed_before_the_timer_was_set_comes() {
+        let clock = Arc::new(ManualClock::at(1_000));
+        let store = Arc::new(MemoryStore::new(clock.clone()));
+        let bus = Bus::open(store, BusOptions::default()).expect("good options");
+        let options = GatewayOptions {
+            clock: clock.clone(),
+            ..GatewayOptions::default()
+        };
+        let gateway = Gateway::new(bus, Authenticator::off(), options).expect("good patterns");
+        let mut timing = Timing::new(1_000);
+        let waits_for_ping = poll_fn(|context| {
+            let due = timing.poll_due(context, &gateway, None);
+            Poll::Ready(due.is_pending())
+        });
+        assert!(waits_for_ping.await);
+        // The thread was held up between finding the moment and setting the timer.
+        let moment_ms = Some(1_005);
+        clock.set(1_030);
+        let due = poll_fn(|context| timing.poll_due(context, &gateway, moment_ms));
+        let due = tokio::time::timeout(Duration::from_secs(1), due).await;
+        assert_eq!(due.expect("the timer is not reset for ever"), Due::Other);
     }
 }
