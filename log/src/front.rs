@@ -6,6 +6,7 @@
 
 mod admit;
 mod keyed;
+mod keyed_budget;
 mod own_ids;
 mod topics;
 
