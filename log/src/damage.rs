@@ -144,6 +144,24 @@ impl DamageList {
     }
 }
 
+impl DamageList {
+    /// Takes in a sentence about a state run and writes it down, as [`Self::add`] does.
+    pub(crate) fn add_about_state(&self, files: &dyn Files, sentence: &str) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.iter().any(|line| line == sentence) || lines.len() >= MAX_REMEMBERED {
+            return;
+        }
+        lines.push(sentence.to_owned());
+        let about_state = lines.iter().filter(|line| line.starts_with("state run "));
+        let text: String = about_state.flat_map(|line| [line, "\n"]).collect();
+        // Whoever meets the damage again will try again.
+        let _ = write_whole(files, STATE_NOTE_NAME, text.as_bytes());
+    }
+}
+
+/// The note about damaged state runs.
+const STATE_NOTE_NAME: &str = "damaged-state.txt";
+
 /// The note about a segment's damage.
 fn note_name(segment: u64) -> String {
     format!("{NOTE_PREFIX}{segment:016x}.txt")

@@ -6,6 +6,7 @@
 
 mod admit;
 mod keyed;
+mod keyed_budget;
 mod own_ids;
 mod topics;
 
@@ -13,7 +14,6 @@ pub(crate) use keyed::{KeyedChange, KeyedRecords};
 pub(crate) use own_ids::{Held, OwnIds};
 pub(crate) use topics::Topics;
 
-use crate::checkpoint::Checkpoint;
 use crate::error::{CommitError, StoreFailed};
 use crate::gate::Gate;
 use crate::record::TopicRecord;
@@ -128,17 +128,6 @@ impl Front {
         let group = std::mem::take(&mut self.pending);
         group.written.open(Err(failure.clone()));
         group.synced.open(Err(failure.clone()));
-    }
-
-    /// The whole state as the records that a new segment starts with.
-    pub(crate) fn checkpoint(&self, log_id: u64) -> Vec<u8> {
-        let checkpoint = Checkpoint {
-            topics: self.topics.iter().map(|topic| &topic.record),
-            keyed: self.keyed.latest(),
-            next_topic_number: self.topics.next_number,
-            log_id,
-        };
-        checkpoint.encode()
     }
 }
 

@@ -5,7 +5,6 @@
 //! also be waited for on a thread.
 
 mod batch;
-mod checkpoint;
 mod clock;
 mod closed_mark;
 mod damage;
@@ -28,6 +27,7 @@ mod record;
 mod recovery;
 mod segment;
 mod shared;
+mod state_runs;
 mod topic;
 mod verify;
 mod view;

@@ -44,6 +44,14 @@ pub struct LogStats {
     pub segments: u64,
     /// Why the last round of upkeep failed, if it did; it is tried again.
     pub upkeep_failure: Option<String>,
+    /// Bytes of records appended since it was opened.
+    pub appended_bytes: u64,
+    /// Bytes written to segments in commit order: the same and what the log adds.
+    pub stream_bytes: u64,
+    /// Bytes written to state runs, merging included.
+    pub state_bytes: u64,
+    /// Bytes written to sealed segments and indexes, rewriting included.
+    pub sealed_bytes: u64,
 }
 
 impl Log {
@@ -237,7 +245,12 @@ impl Log {
             .upkeep_failure
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        let [appended, stream, state, sealed] = stats.written.all();
         LogStats {
+            appended_bytes: appended,
+            stream_bytes: stream,
+            state_bytes: state,
+            sealed_bytes: sealed,
             syncs: stats.syncs.load(Ordering::Relaxed),
             sync_micros: stats.sync_micros.load(Ordering::Relaxed),
             bytes: sealed_bytes + data_bytes.sum::<u64>(),

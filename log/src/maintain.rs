@@ -7,6 +7,7 @@ mod gather;
 mod retention;
 mod rewrite;
 mod seal;
+mod state;
 
 use crate::segment::sealed::Sealed;
 use crate::segment::{data_name, index_name};
@@ -25,6 +26,7 @@ impl Shared {
     /// Does all upkeep that is due.
     pub(crate) fn maintain(&self) -> io::Result<()> {
         self.seal_full_segments()?;
+        self.merge_state_runs()?;
         self.apply_retention();
         self.compact_topics()?;
         self.reclaim()

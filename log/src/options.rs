@@ -30,7 +30,8 @@ pub struct LogOptions {
     pub index_cache_bytes: usize,
     /// Appends fail while more than this waits to be written.
     pub max_pending_bytes: usize,
-    /// All keyed records together may take this much.
+    /// All keyed records together may take this much memory. New ones are refused beyond it; those that are there can be
+    /// replaced by larger ones up to an eighth more, and by smaller ones always.
     pub max_keyed_bytes: usize,
     /// Writing waits while this many full segments wait to be sealed: each costs memory for its index.
     pub max_unsealed_segments: usize,
@@ -61,7 +62,7 @@ impl Default for LogOptions {
             recent_bytes: 8 << 20,
             index_cache_bytes: 16 << 20,
             max_pending_bytes: 64 << 20,
-            max_keyed_bytes: 64 << 20,
+            max_keyed_bytes: 256 << 20,
             max_unsealed_segments: 3,
             room_ahead_bytes: 8 << 20,
             os_sync_interval_ms: 1000,

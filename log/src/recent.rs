@@ -30,6 +30,10 @@ impl Recent {
     /// if nobody reads that any more: taking new memory from the system for each group costs more than writing it.
     pub(crate) fn push(&mut self, segment: u64, offset: u64, block: Arc<Vec<u8>>) -> Vec<u8> {
         let mut spare = Vec::new();
+        // A commit group of nothing but duplicates has no bytes; the byte limit would never evict it.
+        if block.is_empty() {
+            return spare;
+        }
         self.bytes += block.capacity();
         self.groups.push_back(RecentGroup {
             segment,
@@ -66,5 +70,21 @@ impl Recent {
     ) -> Option<Result<StoredEvent, FrameError>> {
         let (block, at) = self.find(segment, offset)?;
         Some(StoredEvent::from_checked(block.clone(), at, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_commit_groups_are_not_kept() {
+        let mut recent = Recent::new(1000);
+        recent.push(1, 64, Arc::new(vec![1; 10]));
+        for _ in 0..100 {
+            recent.push(1, 74, Arc::default());
+        }
+        assert_eq!(recent.groups.len(), 1);
+        assert!(recent.find(1, 64).is_some());
     }
 }

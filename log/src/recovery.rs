@@ -29,11 +29,12 @@ use crate::segment::{
     number_of,
 };
 use crate::shared::Parts;
+use crate::state_runs::{LoadedRuns, StateRuns, run_number_of};
 use crate::view::View;
 use crate::writer::{Writer, create_segment};
 use reindex::OldIndex;
 use rescue::rescue_stream;
-use state::State;
+use state::{Replayed, State};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
@@ -121,6 +122,8 @@ struct StreamPlace {
     follows_stream: bool,
     /// A crash may have come before it was whole.
     may_be_unborn: bool,
+    /// The length of the one right before it, if that is in commit order and was never written anew.
+    previous_bytes: Option<u64>,
 }
 
 /// Opens a log, or makes one in an empty folder.
@@ -201,6 +204,7 @@ fn is_ours(name: &str) -> bool {
     let name = name.strip_suffix(".new").unwrap_or(name);
     number_of(name).is_some()
         || index_number_of(name).is_some()
+        || run_number_of(name).is_some()
         || name == CLOSED_NAME
         || name == CUT_TAIL_NAME
         || is_about_damage(name)
@@ -234,16 +238,18 @@ impl Opening {
         let log_id = known
             .filter_map(|candidate| candidate.header.ok())
             .map(|header| header.log_id)
-            .next();
+            .find(|&log_id| log_id != 0);
         let mut sealed = BTreeMap::new();
         for candidate in candidates {
             let segment = match candidate.sealed {
                 Some(segment) => segment,
-                None => self.seal_again(&candidate)?,
+                None => self.seal_again(&candidate, log_id.unwrap_or(0))?,
             };
             sealed.insert(segment.header.number, segment);
         }
-        let mut state = State::after(&sealed, log_id, self.options.entropy);
+        let entropy = self.options.entropy;
+        let (mut state, state_runs) =
+            State::load(&*self.files, &self.damage, &sealed, log_id, entropy)?;
         let mut loaded: Vec<(StreamSegment, u64)> = Vec::new();
         let count = streams.len();
         for (at, candidate) in streams.drain(..).enumerate() {
@@ -254,21 +260,25 @@ impl Opening {
                 follows_stream: follows_stream && before > 0,
                 // The one before is sealed or removed only once the next is whole.
                 may_be_unborn: follows_stream && (before > 0 || sealed.is_empty()),
+                previous_bytes: match loaded.last() {
+                    Some((previous, bytes)) if self.is_as_written(previous.number)? => Some(*bytes),
+                    _ => None,
+                },
             };
             loaded.extend(self.load_stream(&candidate, place, &mut state)?);
+        }
+        if let Some(segments) = state.lacks_runs.take() {
+            LoadedRuns::note_missing(&*self.files, &self.damage, segments);
         }
         let writer = match loaded.last() {
             Some((segment, bytes)) => Writer::new(segment.number, segment.file.clone(), *bytes),
             None => {
-                let last = sealed.values().next_back();
-                let number =
-                    last.map_or(1, |last| last.header.covers_to.max(last.header.number) + 1);
                 let (number, file, bytes) = create_segment(
                     &*self.files,
-                    number,
+                    state.covered_to + 1,
                     state.log_id,
                     self.options.clock.now_ms(),
-                    &state.checkpoint(),
+                    &state.segment_start(),
                 )?;
                 file.sync()?;
                 self.files.sync_names()?;
@@ -278,7 +288,13 @@ impl Opening {
         };
         self.compare_with_mark(&state, &loaded);
         let streams = loaded.into_iter().map(|(segment, _)| segment).collect();
-        Ok(self.assemble(state, sealed, streams, writer))
+        Ok(self.assemble(state, state_runs, sealed, streams, writer))
+    }
+
+    /// Whether a segment was never written anew.
+    fn is_as_written(&self, number: u64) -> io::Result<bool> {
+        let header = read_header(&*self.files, number)?;
+        Ok(header.is_ok_and(|header| header.generation == 0))
     }
 
     /// Looks at each segment's header and index. Segments that were merged into another are removed.
@@ -346,11 +362,17 @@ impl Opening {
     }
 
     /// A segment that was sealed and whose index is lost, or whose data is not what the index was made for.
-    fn seal_again(&self, candidate: &Candidate) -> io::Result<Arc<Sealed>> {
+    fn seal_again(&self, candidate: &Candidate, log_id: u64) -> io::Result<Arc<Sealed>> {
         let survey = Survey::of_file(&*self.files, candidate.number, u64::MAX)?;
         let header = match (candidate.header, survey.damage.is_empty()) {
             (Ok(header), true) => header,
-            _ => rescue_events(&*self.files, &self.damage, candidate.number, &survey)?,
+            _ => rescue_events(
+                &*self.files,
+                &self.damage,
+                candidate.number,
+                log_id,
+                &survey,
+            )?,
         };
         // After a crash in the middle of a rewrite the index is the one of the older data, of which some was let go.
         let is_of_this = |old: &OldIndex| match candidate.header {
@@ -412,11 +434,28 @@ impl Opening {
         write_again(&*file, survey.proven..survey.end)?;
         file.sync()?;
         let mut segment = StreamSegment::new(number, file);
-        let gaps = state.replay(&mut segment, survey.end, survey.checkpoint_end.is_some())?;
-        for (topic, seqs) in gaps.into_iter().filter(|_| place.follows_stream) {
-            self.note_lost(number - 1, 0..0, lost_events(Some(&topic), seqs));
+        let replayed = state.replay(&mut segment, survey.end, survey.checkpoint_end.is_some())?;
+        if place.follows_stream {
+            self.note_lost_before(number, replayed, place.previous_bytes);
         }
         Ok(Some((segment, survey.end)))
+    }
+
+    /// Notes what a segment says to have been in the one before it and was not found there. `found_bytes` is how long
+    /// that one is, unless it was written anew.
+    fn note_lost_before(&self, number: u64, replayed: Replayed, found_bytes: Option<u64>) {
+        let lost_bytes = found_bytes.zip(replayed.previous_bytes);
+        let lost_bytes = lost_bytes.map_or(0..0, |(found, written)| found..written);
+        if !lost_bytes.is_empty() && replayed.gaps.is_empty() {
+            self.note_lost(number - 1, lost_bytes.clone(), Vec::new());
+        }
+        for (topic, seqs) in replayed.gaps {
+            self.note_lost(
+                number - 1,
+                lost_bytes.clone(),
+                lost_events(topic.as_deref(), seqs),
+            );
+        }
     }
 
     /// Notes what a properly closed log has lost since.
@@ -452,6 +491,7 @@ impl Opening {
     fn assemble(
         &mut self,
         state: State,
+        state_runs: StateRuns,
         sealed: BTreeMap<u64, Arc<Sealed>>,
         streams: Vec<StreamSegment>,
         writer: Writer,
@@ -496,6 +536,7 @@ impl Opening {
             view,
             cache: self.cache.clone(),
             damage: std::mem::take(&mut self.damage),
+            state_runs,
         }
     }
 }

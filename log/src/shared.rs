@@ -7,6 +7,7 @@ use crate::files::Files;
 use crate::front::Front;
 use crate::options::LogOptions;
 use crate::segment::cache::SectionCache;
+use crate::state_runs::StateRuns;
 use crate::view::View;
 use crate::writer::Writer;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -31,6 +32,7 @@ pub(crate) struct Shared {
     view: RwLock<View>,
     pub(crate) cache: Arc<SectionCache>,
     pub(crate) damage: DamageList,
+    pub(crate) state_runs: StateRuns,
     pub(crate) stats: Stats,
     pub(crate) upkeep: Mutex<Upkeep>,
     /// Wakes the maintenance thread, and whoever waits for a segment to be sealed; goes with `upkeep`.
@@ -47,8 +49,46 @@ pub(crate) struct Shared {
 pub(crate) struct Stats {
     pub(crate) syncs: AtomicU64,
     pub(crate) sync_micros: AtomicU64,
+    pub(crate) written: WrittenBytes,
     /// Why the last round of upkeep failed, if it did.
     pub(crate) upkeep_failure: Mutex<Option<String>>,
+}
+
+/// Bytes that the log has written since it was opened, by what they are for.
+#[derive(Debug, Default)]
+pub(crate) struct WrittenBytes {
+    appended: AtomicU64,
+    stream: AtomicU64,
+    state: AtomicU64,
+    sealed: AtomicU64,
+}
+
+impl WrittenBytes {
+    /// Records that were appended.
+    pub(crate) fn appended(&self, bytes: u64) {
+        self.appended.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The same and all else in segments that are in commit order.
+    pub(crate) fn stream(&self, bytes: u64) {
+        self.stream.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// State runs, merging included.
+    pub(crate) fn state(&self, bytes: u64) {
+        self.state.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Sealed segments and indexes, rewriting included.
+    pub(crate) fn sealed(&self, bytes: u64) {
+        self.sealed.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// In the order of the fields.
+    pub(crate) fn all(&self) -> [u64; 4] {
+        let counters = [&self.appended, &self.stream, &self.state, &self.sealed];
+        counters.map(|counter| counter.load(Ordering::Relaxed))
+    }
 }
 
 /// What the threads of a log tell each other.
@@ -69,6 +109,7 @@ pub(crate) struct Parts {
     pub(crate) view: View,
     pub(crate) cache: Arc<SectionCache>,
     pub(crate) damage: DamageList,
+    pub(crate) state_runs: StateRuns,
 }
 
 impl Shared {
@@ -85,6 +126,7 @@ impl Shared {
             view: RwLock::new(parts.view),
             cache: parts.cache,
             damage: parts.damage,
+            state_runs: parts.state_runs,
             stats: Stats::default(),
             upkeep: Mutex::default(),
             upkeep_wake: Condvar::new(),

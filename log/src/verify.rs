@@ -10,6 +10,7 @@ use crate::segment::index::{Index, IndexFor, Section};
 use crate::segment::{
     Found, HEADER_BYTES, Scanner, SegmentHeader, data_name, index_name, number_of,
 };
+use crate::state_runs::verify_state;
 use std::io;
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ pub struct VerifyReport {
     pub torn_tail_bytes: u64,
     /// Segments whose index has to be made again, which opening the log or reading does.
     pub bad_indexes: Vec<u64>,
+    /// What is wrong with the state runs, a sentence each.
+    pub state_damage: Vec<String>,
 }
 
 /// Reads the whole log in `files`.
@@ -49,6 +52,7 @@ pub fn verify(files: &dyn Files) -> io::Result<VerifyReport> {
         };
         verify_segment(files, number, proven, &mut report)?;
     }
+    report.state_damage = verify_state(files)?;
     Ok(report)
 }
 

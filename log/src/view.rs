@@ -4,7 +4,7 @@ use crate::event_id::tag_of;
 use crate::front::{NewEvent, ViewChange};
 use crate::hashing::GivenMap;
 use crate::recent::Recent;
-use crate::record::{StoredEvent, TopicRecord};
+use crate::record::{LAST_OF_BATCH, StateRecord, StoredEvent, TopicRecord};
 use crate::segment::sealed::Sealed;
 use crate::segment::stream::{SpareEntries, StreamEntry, StreamRun, StreamSegment};
 use crate::topic::{TopicInfo, TopicOptions};
@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// So many topics are named in one record about a segment's end.
+const TOPICS_OF_A_RECORD: usize = 65_536;
 
 /// Everything that can be read.
 pub(crate) struct View {
@@ -186,7 +189,25 @@ impl View {
         moved
     }
 
-    /// Notes that a segment's checkpoint and name are synced.
+    /// Appends the records that say how a full segment ended, for the start of the next one.
+    pub(crate) fn segment_end(&self, segment: u64, bytes: u64, out: &mut Vec<u8>) {
+        let stream = self.streams.iter().find(|one| one.number == segment);
+        let runs = stream.into_iter().flat_map(|stream| &stream.runs);
+        let next_seqs: Vec<(u32, u64)> = runs
+            .filter_map(|(number, run)| Some((*number, run.entries.last()?.seq + 1)))
+            .collect();
+        let mut parts = next_seqs.chunks(TOPICS_OF_A_RECORD);
+        let first = parts.next().unwrap_or_default();
+        for part in [first].into_iter().chain(parts) {
+            let record = StateRecord::SegmentEnd {
+                bytes,
+                next_seqs: part.to_vec(),
+            };
+            record.write(out, LAST_OF_BATCH);
+        }
+    }
+
+    /// Notes that a segment's start and name are synced.
     pub(crate) fn stream_is_durable(&mut self, number: u64) {
         let mut newest_first = self.streams.iter_mut().rev();
         if let Some(stream) = newest_first.find(|stream| stream.number == number) {

@@ -324,14 +324,14 @@ impl Shared {
                 true => None,
                 false => Some(front.take_pending(std::mem::take(&mut writer.spare))),
             };
-            let checkpoint = full.then(|| {
+            let next_topic_number = full.then(|| {
                 front.segment += 1;
-                front.checkpoint(self.log_id)
+                front.topics.next_number
             });
             drop(front);
             let written = group.map_or(Ok(()), |group| self.write_group(writer, group));
             let written = written.and_then(|()| {
-                checkpoint.map_or(Ok(()), |state| self.start_segment(writer, state))
+                next_topic_number.map_or(Ok(()), |number| self.start_segment(writer, number))
             });
             if let Err(error) = written {
                 self.poison(writer, &format!("write failed: {error}"));
@@ -344,6 +344,7 @@ impl Shared {
     }
 
     fn write_group(&self, writer: &mut Writer, mut group: Group) -> io::Result<()> {
+        self.stats.written.appended(group.bytes.len() as u64);
         if writer.synced_bytes > writer.marked_bytes && !group.bytes.is_empty() {
             let bytes = writer.synced_bytes;
             StateRecord::Synced { bytes }.write(&mut group.bytes, LAST_OF_BATCH);
@@ -361,6 +362,7 @@ impl Shared {
             return Err(error);
         }
         writer.bytes += block.len() as u64;
+        self.stats.written.stream(block.len() as u64);
         writer.room_to = writer.room_to.max(writer.bytes);
         // Readers lose nothing before it is certain: upkeep frees what they cannot see any more.
         let (now, after_sync): (Vec<_>, Vec<_>) = group
@@ -448,21 +450,25 @@ impl Shared {
         named.collect()
     }
 
-    /// Finishes the full segment and starts the next one with the whole state. The old one is synced before anything
-    /// goes to the new one, so only the last segment of a log can be torn.
-    fn start_segment(&self, writer: &mut Writer, checkpoint: Vec<u8>) -> io::Result<()> {
+    /// Finishes the full segment and starts the next one. The old one is synced before anything goes to the new one, so
+    /// only the last segment of a log can be torn.
+    fn start_segment(&self, writer: &mut Writer, next_topic_number: u32) -> io::Result<()> {
         writer.cut_room()?;
         self.sync_segment(&*writer.file, writer.is_new)?;
         self.complete(std::mem::take(&mut writer.unsynced));
         self.view_mut().stream_is_durable(writer.number);
+        let mut start = segment_start(next_topic_number, self.log_id);
+        self.view()
+            .segment_end(writer.number, writer.bytes, &mut start);
         self.wait_for_sealing();
         let (number, file, bytes) = create_segment(
             &*self.files,
             writer.number + 1,
             self.log_id,
             self.options.clock.now_ms(),
-            &checkpoint,
+            &start,
         )?;
+        self.stats.written.stream(bytes);
         *writer = Writer::in_new_segment(number, file.clone(), bytes);
         self.view_mut()
             .streams
@@ -509,14 +515,25 @@ impl Shared {
     }
 }
 
-/// Makes a segment that starts with `checkpoint`. Returns it with its length. Nothing of it is synced: as long as its
-/// checkpoint is not whole, the one before it counts as the last.
+/// The record that every segment starts with. Topics and keyed records are in state runs and in the segments before it.
+pub(crate) fn segment_start(next_topic_number: u32, log_id: u64) -> Vec<u8> {
+    let mut start = Vec::new();
+    let record = StateRecord::CheckpointEnd {
+        next_topic_number,
+        log_id,
+    };
+    record.write(&mut start, LAST_OF_BATCH);
+    start
+}
+
+/// Makes a segment that starts with these records. Returns it with its length. Nothing of it is synced: as long as its
+/// start is not whole, the one before it counts as the last.
 pub(crate) fn create_segment(
     files: &dyn crate::files::Files,
     number: u64,
     log_id: u64,
     now_ms: u64,
-    checkpoint: &[u8],
+    start: &[u8],
 ) -> io::Result<(u64, Arc<dyn File>, u64)> {
     let header = SegmentHeader {
         layout: Layout::Stream,
@@ -527,7 +544,7 @@ pub(crate) fn create_segment(
         created_ms: now_ms,
     };
     let mut bytes = header.encode();
-    bytes.extend_from_slice(checkpoint);
+    bytes.extend_from_slice(start);
     let file = files.create(&data_name(number))?;
     file.write_at(&bytes, 0)?;
     Ok((number, file, bytes.len() as u64))

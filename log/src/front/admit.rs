@@ -1,6 +1,7 @@
 //! Taking a batch in: checking what it expects, giving its events their positions, and spelling its records into the
 //! pending group.
 
+use super::keyed_budget::KeyedBudget;
 use super::topics::Topic;
 use super::{Front, Held, NewEvent, ViewChange};
 use crate::batch::{Batch, Change, EncodedEvent, Expect};
@@ -185,11 +186,11 @@ impl Front {
     /// Checks every expectation of the changes, each against what the ones before it leave behind.
     fn check_changes(&self, batch: &Batch) -> Result<(), CommitError> {
         let mut versions: HashMap<&str, Option<u64>> = HashMap::new();
-        let mut keyed_bytes = self.keyed.bytes();
+        let mut budget = KeyedBudget::new(&self.keyed);
         let mut deleted_version = self.keyed.deleted_version();
         for (at, change) in batch.changes().iter().enumerate() {
-            let (key, expect, value_bytes) = match change {
-                Change::Put { key, value, expect } => (key, expect, Some(value.len())),
+            let (key, expect, value) = match change {
+                Change::Put { key, value, expect } => (key, expect, Some(&**value)),
                 Change::Delete { key, expect } => (key, expect, None),
                 Change::Trim { topic, .. } if !self.will_exist(&batch.changes()[..at], topic) => {
                     return Err(unknown(topic));
@@ -207,7 +208,7 @@ impl Front {
                 let key = key.clone();
                 return Err(VersionMismatch { key, found }.into());
             }
-            let becomes = match value_bytes {
+            let becomes = match value {
                 Some(_) => Some(found.unwrap_or(deleted_version) + 1),
                 None => {
                     deleted_version = deleted_version.max(found.unwrap_or(0));
@@ -215,13 +216,12 @@ impl Front {
                 }
             };
             versions.insert(key, becomes);
-            keyed_bytes += value_bytes.map_or(0, |bytes| bytes + key.len());
+            budget.change(key, value);
         }
-        // Deletions are not subtracted: the check errs on the safe side by one batch.
-        if keyed_bytes > self.limits.max_keyed_bytes {
-            return Err(limit("max_keyed_bytes", self.limits.max_keyed_bytes));
+        match budget.fits(self.limits.max_keyed_bytes) {
+            true => Ok(()),
+            false => Err(limit("max_keyed_bytes", self.limits.max_keyed_bytes)),
         }
-        Ok(())
     }
 
     /// Whether a topic is there once these changes have happened.

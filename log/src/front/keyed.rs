@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct KeyedRecords {
     latest: BTreeMap<Arc<str>, Keyed>,
-    /// Of keys and values together.
+    /// Memory of all records, see [`memory_of`].
     bytes: usize,
     /// The highest version that a record had when it was deleted. One that is made again goes on behind it, so that
     /// nobody takes it for the old one.
@@ -36,7 +36,10 @@ impl KeyedRecords {
     /// Records that are synced.
     pub(crate) fn new(records: BTreeMap<Arc<str>, Keyed>) -> Self {
         Self {
-            bytes: records.iter().map(|(key, one)| size_of(key, one)).sum(),
+            bytes: records
+                .iter()
+                .map(|(key, one)| memory_of(key, &one.value))
+                .sum(),
             latest: records,
             ..Self::default()
         }
@@ -62,7 +65,7 @@ impl KeyedRecords {
         let version = old.unwrap_or(self.deleted_version) + 1;
         let value = value.clone();
         let keyed = Keyed { version, value };
-        self.bytes += size_of(key, &keyed);
+        self.bytes += memory_of(key, &keyed.value);
         let old = self.latest.insert(key.clone(), keyed.clone());
         (version, self.changed(key, old, Some(keyed)))
     }
@@ -80,7 +83,7 @@ impl KeyedRecords {
         old: Option<Keyed>,
         becomes: Option<Keyed>,
     ) -> KeyedChange {
-        self.bytes -= old.as_ref().map_or(0, |old| size_of(key, old));
+        self.bytes -= old.as_ref().map_or(0, |old| memory_of(key, &old.value));
         let outdated = self.outdated.entry(key.clone());
         let outdated = outdated.or_insert(Outdated {
             seen: old,
@@ -144,8 +147,13 @@ fn with_prefix<'a, T>(
     from.take_while(move |(key, _)| key.starts_with(prefix))
 }
 
-fn size_of(key: &str, keyed: &Keyed) -> usize {
-    key.len() + keyed.value.len()
+/// Two reference counts of 16 bytes each, the entry of 40 bytes in the tree, whose nodes are about two thirds full, and
+/// what an allocator rounds up.
+const OVERHEAD_BYTES: usize = 128;
+
+/// About the memory that a record takes.
+pub(super) fn memory_of(key: &str, value: &[u8]) -> usize {
+    key.len() + value.len() + OVERHEAD_BYTES
 }
 
 #[cfg(test)]
@@ -187,7 +195,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(records.latest(), &latest);
-                let bytes: usize = latest.iter().map(|(key, one)| size_of(key, one)).sum();
+                let bytes: usize = latest.iter().map(|(key, one)| memory_of(key, &one.value)).sum();
                 prop_assert_eq!(records.bytes(), bytes);
                 let all: Vec<_> = seen.clone().into_iter().collect();
                 prop_assert_eq!(records.all_seen("k/"), all);

@@ -13,6 +13,8 @@ pub(crate) struct Topics {
     by_name: NameMap<Arc<str>, usize>,
     /// Deleted topics leave an empty slot, so that a slot's place stays good for a whole batch.
     slots: Vec<Option<Topic>>,
+    /// Empty slots, which the next topics take.
+    free: Vec<usize>,
     pub(crate) next_number: u32,
     log_id: u64,
 }
@@ -35,6 +37,7 @@ impl Topics {
         Self {
             by_name: NameMap::default(),
             slots: Vec::new(),
+            free: Vec::new(),
             next_number: 1,
             log_id,
         }
@@ -50,9 +53,12 @@ impl Topics {
             spelling: EventSpelling::default(),
             record,
         };
-        self.by_name
-            .insert(topic.record.name.clone(), self.slots.len());
-        self.slots.push(Some(topic));
+        let slot = self.free.pop().unwrap_or(self.slots.len());
+        self.by_name.insert(topic.record.name.clone(), slot);
+        match self.slots.get_mut(slot) {
+            Some(empty) => *empty = Some(topic),
+            None => self.slots.push(Some(topic)),
+        }
     }
 
     /// Makes a topic or changes its options; returns it as it is now, with the tail that its readers share.
@@ -81,7 +87,9 @@ impl Topics {
     /// Removes a topic and returns its number.
     pub(crate) fn delete(&mut self, name: &str) -> Option<u32> {
         let slot = self.by_name.remove(name)?;
-        Some(self.slots[slot].take()?.record.number)
+        let deleted = self.slots[slot].take()?;
+        self.free.push(slot);
+        Some(deleted.record.number)
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Topic> {
@@ -135,5 +143,30 @@ impl Topic {
             self.last_synced_seq = seq;
         }
         after_sync
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_made_and_deleted_take_the_same_slots_again() {
+        let mut topics = Topics::new(7);
+        let options = TopicOptions::default();
+        topics.put(&"kept".into(), &options);
+        for round in 0..1000 {
+            let names = [0, 1].map(|which| Arc::from(format!("t{round}.{which}")));
+            names
+                .iter()
+                .for_each(|name| drop(topics.put(name, &options)));
+            names
+                .iter()
+                .for_each(|name| assert!(topics.delete(name).is_some()));
+        }
+        assert!(topics.slots.len() <= 3 && topics.free.len() <= 2);
+        assert_eq!(topics.get("kept").map(|topic| topic.record.number), Some(1));
+        assert_eq!(topics.iter().count(), 1);
+        assert_eq!(topics.next_number, 2002);
     }
 }

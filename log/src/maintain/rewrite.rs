@@ -5,7 +5,7 @@ use crate::error::ReadError;
 use crate::files::{File, Files};
 use crate::record::StoredEvent;
 use crate::segment::cache::SectionCache;
-use crate::segment::index::{Index, IndexBuilder, IndexError, IndexFor, Section};
+use crate::segment::index::{Index, IndexBuilder, IndexError, IndexFor};
 use crate::segment::sealed::{RunItem, Sealed};
 use crate::segment::{Layout, SegmentHeader, data_name, index_name, unfinished};
 use crate::shared::Shared;
@@ -59,7 +59,6 @@ impl GroupedWriter {
         mut self,
         files: &dyn Files,
         cache: &Arc<SectionCache>,
-        checkpoint: Vec<u8>,
     ) -> io::Result<Arc<Sealed>> {
         self.flush()?;
         self.file.sync()?;
@@ -69,7 +68,7 @@ impl GroupedWriter {
             generation: self.header.generation,
             data_bytes: self.written,
         };
-        let index = self.index.finish(owner, checkpoint);
+        let index = self.index.finish(owner, Vec::new());
         files.rename(&unfinished(&data_name(number)), &data_name(number))?;
         write_whole(files, &index_name(number), &index)?;
         cache.forget(number);
@@ -138,8 +137,10 @@ impl Shared {
         }
         // Whoever makes an index again must not do it from the old data beside the new.
         let _no_healing = self.healing.lock().unwrap_or_else(PoisonError::into_inner);
-        let checkpoint = last.index.load(Section::Checkpoint).unwrap_or_default();
-        let rewritten = writer.finish(&*self.files, &self.cache, checkpoint)?;
+        let rewritten = writer.finish(&*self.files, &self.cache)?;
+        self.stats
+            .written
+            .sealed(rewritten.data_bytes + rewritten.index.bytes());
         let mut view = self.view_mut();
         for segment in segments {
             view.remove_sealed(segment.header.number);

@@ -2,12 +2,12 @@
 
 use super::gather::{GATHERED_BYTES, gather};
 use super::rewrite::GroupedWriter;
-use crate::record::{Kind, StoredEvent};
+use crate::record::StoredEvent;
 use crate::recovery::{reindex, write_index};
 use crate::segment::index::IndexBuilder;
 use crate::segment::sealed::Sealed;
 use crate::segment::stream::StreamEntry;
-use crate::segment::{Found, HEADER_BYTES, Layout, Scanner, SegmentHeader, data_name};
+use crate::segment::{HEADER_BYTES, Layout, SegmentHeader, data_name};
 use crate::shared::Shared;
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -18,8 +18,6 @@ struct Full {
     file: Arc<dyn crate::files::File>,
     /// The numbers of the topics that have events in it, in order.
     topics: Vec<u32>,
-    /// The segment behind it, which starts with the state at its end.
-    next: Arc<dyn crate::files::File>,
 }
 
 /// Events on their way from a full segment to a sealed one.
@@ -42,6 +40,8 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner);
         while let Some(full) = self.oldest_full() {
             let number = full.number;
+            // What it changed beside its events is in no other place once it is sealed.
+            self.store_state_changes(number, &full.file)?;
             let sealed = match full.topics.len() {
                 0 => None,
                 1 => Some(self.seal_in_place(&full)?),
@@ -83,21 +83,21 @@ impl Shared {
             number: full.number,
             file: full.file.clone(),
             topics,
-            next: next.file.clone(),
         })
     }
 
     /// The data stays as it is. It is read again only for what is not known of it.
     fn seal_in_place(&self, full: &Full) -> io::Result<Arc<Sealed>> {
         let header = header_of(full)?;
-        let checkpoint = checkpoint_of(&full.next)?;
-        match self.known_index(full) {
+        let sealed = match self.known_index(full) {
             Some(index) => {
                 let file = full.file.clone();
-                write_index(&*self.files, &self.cache, header, file, index, checkpoint)
+                write_index(&*self.files, &self.cache, header, file, index, Vec::new())
             }
-            None => reindex(&*self.files, &self.cache, header, &self.damage, checkpoint),
-        }
+            None => reindex(&*self.files, &self.cache, header, &self.damage, Vec::new()),
+        }?;
+        self.stats.written.sealed(sealed.index.bytes());
+        Ok(sealed)
     }
 
     /// The index of a segment of one topic, if the view knows all that it has to say.
@@ -141,8 +141,11 @@ impl Shared {
         if gathering.has_damage {
             self.quarantine(full.number, &*full.file)?;
         }
-        let checkpoint = checkpoint_of(&full.next)?;
-        writer.finish(&*self.files, &self.cache, checkpoint)
+        let sealed = writer.finish(&*self.files, &self.cache)?;
+        self.stats
+            .written
+            .sealed(sealed.data_bytes + sealed.index.bytes());
+        Ok(sealed)
     }
 
     /// Writes what is wanted, except what is damaged.
@@ -182,24 +185,4 @@ fn header_of(full: &Full) -> io::Result<SegmentHeader> {
             "the header of {name} is damaged; open the log anew"
         ))
     })
-}
-
-/// The records of the checkpoint that a segment starts with.
-fn checkpoint_of(file: &Arc<dyn crate::files::File>) -> io::Result<Vec<u8>> {
-    let mut scanner = Scanner::whole(file.clone(), file.bytes()?);
-    let mut checkpoint = Vec::new();
-    while let Some(Found::Record {
-        frame,
-        block,
-        in_block,
-        ..
-    }) = scanner.next()?
-    {
-        checkpoint.extend_from_slice(&block[in_block..in_block + frame.bytes]);
-        if frame.kind == Kind::CheckpointEnd {
-            return Ok(checkpoint);
-        }
-    }
-    // Damaged: opening the log will say so. A copy of a part would be worse than none.
-    Ok(Vec::new())
 }

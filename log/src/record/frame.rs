@@ -22,10 +22,12 @@ pub(crate) enum Kind {
     Trim = 6,
     CheckpointEnd = 7,
     Synced = 8,
+    TopicProgress = 10,
+    SegmentEnd = 11,
 }
 
 impl Kind {
-    fn from_byte(byte: u8) -> Option<Self> {
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
             1 => Self::Event,
             2 => Self::KeyedPut,
@@ -35,6 +37,8 @@ impl Kind {
             6 => Self::Trim,
             7 => Self::CheckpointEnd,
             8 => Self::Synced,
+            10 => Self::TopicProgress,
+            11 => Self::SegmentEnd,
             _ => return None,
         })
     }

@@ -26,10 +26,22 @@ pub(crate) enum StateRecord {
         number: u32,
         first_seq: u64,
     },
-    /// Everything before it in the segment is the state at the segment's start.
+    /// How far a topic has come, in a state run: no position below `next_seq` is free, none below `first_seq` is kept.
+    TopicProgress {
+        number: u32,
+        next_seq: u64,
+        first_seq: u64,
+        last_ts: u64,
+    },
+    /// The first record of a segment. In format 1 the state at the segment's start comes before it.
     CheckpointEnd {
         next_topic_number: u32,
         log_id: u64,
+    },
+    /// How the segment before this one ended: its length, and the next position of each topic that has events in it.
+    SegmentEnd {
+        bytes: u64,
+        next_seqs: Vec<(u32, u64)>,
     },
     /// When this was written, the segment's first `bytes` were known to be synced: what is damaged there was lost
     /// by the disk, not by a crash.
@@ -73,6 +85,24 @@ impl StateRecord {
                 out.extend_from_slice(&number.to_le_bytes());
                 out.extend_from_slice(&first_seq.to_le_bytes());
             }
+            Self::TopicProgress {
+                number,
+                next_seq,
+                first_seq,
+                last_ts,
+            } => {
+                out.extend_from_slice(&number.to_le_bytes());
+                for number in [next_seq, first_seq, last_ts] {
+                    out.extend_from_slice(&number.to_le_bytes());
+                }
+            }
+            Self::SegmentEnd { bytes, next_seqs } => {
+                out.extend_from_slice(&bytes.to_le_bytes());
+                for (number, next_seq) in next_seqs {
+                    out.extend_from_slice(&number.to_le_bytes());
+                    out.extend_from_slice(&next_seq.to_le_bytes());
+                }
+            }
             Self::CheckpointEnd {
                 next_topic_number,
                 log_id,
@@ -106,6 +136,20 @@ impl StateRecord {
                 number: content.u32()?,
                 first_seq: content.u64()?,
             },
+            Kind::TopicProgress => Self::TopicProgress {
+                number: content.u32()?,
+                next_seq: content.u64()?,
+                first_seq: content.u64()?,
+                last_ts: content.u64()?,
+            },
+            Kind::SegmentEnd => {
+                let bytes = content.u64()?;
+                let mut next_seqs = Vec::with_capacity(content.0.len() / 12);
+                while !content.0.is_empty() {
+                    next_seqs.push((content.u32()?, content.u64()?));
+                }
+                Self::SegmentEnd { bytes, next_seqs }
+            }
             Kind::CheckpointEnd => Self::CheckpointEnd {
                 next_topic_number: content.u32()?,
                 log_id: content.u64()?,
@@ -123,13 +167,22 @@ impl StateRecord {
             Self::TopicPut(_) => Kind::TopicPut,
             Self::TopicDelete { .. } => Kind::TopicDelete,
             Self::Trim { .. } => Kind::Trim,
+            Self::TopicProgress { .. } => Kind::TopicProgress,
             Self::CheckpointEnd { .. } => Kind::CheckpointEnd,
+            Self::SegmentEnd { .. } => Kind::SegmentEnd,
             Self::Synced { .. } => Kind::Synced,
         }
     }
 }
 
 impl TopicRecord {
+    /// Moves the topic on; it never goes back.
+    pub(crate) fn advance(&mut self, next_seq: u64, first_seq: u64, last_ts: u64) {
+        self.next_seq = self.next_seq.max(next_seq);
+        self.first_seq = self.first_seq.max(first_seq);
+        self.last_ts = self.last_ts.max(last_ts);
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.number.to_le_bytes());
         put_text(out, self.name.as_bytes());
@@ -275,6 +328,16 @@ mod tests {
             any::<(u32, u64)>()
                 .prop_map(|(number, first_seq)| StateRecord::Trim { number, first_seq }),
             any::<u64>().prop_map(|bytes| StateRecord::Synced { bytes }),
+            any::<(u32, [u64; 3])>().prop_map(|(number, [next_seq, first_seq, last_ts])| {
+                StateRecord::TopicProgress {
+                    number,
+                    next_seq,
+                    first_seq,
+                    last_ts,
+                }
+            }),
+            any::<(u64, Vec<(u32, u64)>)>()
+                .prop_map(|(bytes, next_seqs)| StateRecord::SegmentEnd { bytes, next_seqs }),
             any::<(u32, u64)>().prop_map(|(next_topic_number, log_id)| {
                 StateRecord::CheckpointEnd {
                     next_topic_number,

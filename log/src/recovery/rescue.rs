@@ -8,7 +8,7 @@ use crate::record::{Kind, LAST_OF_BATCH, StateRecord};
 use crate::segment::{Found, Layout, Scanner, SegmentHeader, data_name};
 use std::io;
 
-/// Rewrites a segment in commit order: the state it started from, then its sound records.
+/// Rewrites a segment in commit order: its start, then its sound records.
 pub(super) fn rescue_stream(
     files: &dyn Files,
     damage: &DamageList,
@@ -17,12 +17,12 @@ pub(super) fn rescue_stream(
     before: &State,
 ) -> io::Result<()> {
     note(files, damage, number, survey)?;
-    // A damaged checkpoint is replaced by the state that the segments before it left; what is sound of it says the
-    // same.
+    // Where the start is damaged, the state is the one that the segments before it left; what is sound of a checkpoint
+    // of format 1 says the same.
     let is_whole = |end: &u64| !survey.damage.iter().any(|range| range.start < *end);
     let mut content = match survey.checkpoint_end.filter(is_whole) {
         Some(_) => Vec::new(),
-        None => before.checkpoint(),
+        None => before.segment_start(),
     };
     copy_records(files, number, survey.end, |_| true, &mut content)?;
     let header = rescued_header(files, number, before.log_id)?;
@@ -39,6 +39,7 @@ pub(crate) fn rescue_events(
     files: &dyn Files,
     damage: &DamageList,
     number: u64,
+    log_id: u64,
     survey: &Survey,
 ) -> io::Result<SegmentHeader> {
     note(files, damage, number, survey)?;
@@ -50,7 +51,7 @@ pub(crate) fn rescue_events(
         |kind| kind == Kind::Event,
         &mut content,
     )?;
-    let header = rescued_header(files, number, 0)?;
+    let header = rescued_header(files, number, log_id)?;
     replace(files, number, &header, &content)?;
     Ok(header)
 }

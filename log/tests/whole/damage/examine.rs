@@ -31,6 +31,12 @@ pub(super) fn examine(image: &Image, name: &str, what: &str, damage: impl FnOnce
         let is_cut = case.damaged.len() < image.disk.bytes_of(name).expect("a file").len();
         assert!(found > 0 || is_cut, "{case}: verify finds nothing");
     }
+    if name.ends_with(".state") && !told.lines.is_empty() {
+        assert!(
+            !checked.state_damage.is_empty(),
+            "{case}: verify finds nothing"
+        );
+    }
     case.check_kept(&disk, &told);
     drop(log);
 
@@ -172,7 +178,7 @@ impl Case<'_> {
         if texts(seen) == texts(&image.seen) {
             return;
         }
-        let is_index = !self.name.ends_with(".seg");
+        let is_index = self.name.ends_with(".idx");
         assert!(!is_index, "{self}: an index can always be made again");
         // Where the process was killed, an end that is missing without a trace looks like one never written.
         let is_cut = self.what.starts_with("cut");
@@ -224,7 +230,10 @@ impl Case<'_> {
 
     /// The damaged bytes are still there: in their place, kept aside, or split into what stays and the cut tail.
     fn check_kept(&self, disk: &FaultFiles, told: &Told) {
-        if told.lines.is_empty() || !self.name.ends_with(".seg") {
+        let is_kept_whole = [".seg", ".state"]
+            .iter()
+            .any(|end| self.name.ends_with(end));
+        if told.lines.is_empty() || !is_kept_whole {
             return;
         }
         let bytes_of = |name: &str| disk.bytes_of(name).ok();
