@@ -21,6 +21,7 @@ mod log;
 mod maintain;
 mod names;
 mod options;
+mod pace;
 mod read;
 mod receipt;
 mod recent;

@@ -30,6 +30,12 @@ const SYNCS_AHEAD: usize = 3;
 /// While that goes on, publishers may still write this to a segment that is full, or an eighth of one if that is less.
 const MAX_OVERSHOOT_BYTES: u64 = 8 << 20;
 
+/// A publisher writes for others until it has written this many groups or bytes; the rest is the sync thread's.
+const MAX_GROUPS_AT_ONCE: usize = 8;
+const MAX_BYTES_AT_ONCE: u64 = 1 << 20;
+/// The sync thread syncs at least once in so many times that it only writes.
+const WRITES_BETWEEN_SYNCS: u32 = 64;
+
 /// The segment that is being written.
 pub(crate) struct Writer {
     pub(crate) number: u64,
@@ -95,7 +101,21 @@ enum Until {
     /// What is pending now. What comes meanwhile gathers for the next sync: where many publish, something comes all the
     /// time.
     OneGroup,
-    NothingPends,
+    /// Nothing is pending, or this much was written.
+    Written(Allowance),
+}
+
+/// How much a thread writes before it leaves the rest to the sync thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Allowance {
+    groups: usize,
+    bytes: u64,
+}
+
+impl Allowance {
+    fn is_used_up(self) -> bool {
+        self.groups == 0 || self.bytes == 0
+    }
 }
 
 impl Writer {
@@ -170,18 +190,27 @@ impl Writer {
 }
 
 impl Shared {
-    /// Writes what is pending on this thread, unless another one has the writer: that one will look for it.
+    /// Writes what is pending on this thread, unless another one has the writer: that one will look for it. Where others
+    /// always have more, the sync thread takes over, so that nobody's publish takes as long as theirs together.
     pub(crate) fn write_if_idle(&self) {
+        let mut left = Allowance {
+            groups: MAX_GROUPS_AT_ONCE,
+            bytes: MAX_BYTES_AT_ONCE,
+        };
         loop {
+            if left.is_used_up() || self.pacer.is_throttled() {
+                return self.hand_over_writing();
+            }
             let Some(mut writer) = self.writer_or_promise() else {
                 return;
             };
-            self.write_pending(&mut writer, Roll::LeaveToSyncThread, Until::NothingPends);
+            let until = Until::Written(left);
+            left = self.write_pending(&mut writer, Roll::LeaveToSyncThread, until);
             if writer.bytes - writer.synced_bytes > MAX_UNSYNCED_BYTES {
                 self.want_sync(&mut self.front());
             }
             drop(writer);
-            if !self.is_write_promised() {
+            if !left.is_used_up() && !self.is_write_promised() {
                 return;
             }
         }
@@ -280,27 +309,48 @@ impl Shared {
 
     /// What the sync thread does until the log is closed.
     pub(crate) fn run_sync_thread(&self) {
-        let interval = Duration::from_millis(self.options.os_sync_interval_ms);
+        let interval_ms = self.options.os_sync_interval_ms;
+        let interval = Duration::from_millis(interval_ms);
+        let mut synced_ms = self.options.clock.now_ms();
+        let mut writes = 0;
         loop {
             let mut front = self.front();
             // The wish to stop wakes a sleeper, but a round that was under way may have taken it for one to sync.
-            if !front.sync_wanted && !self.upkeep().stopping {
+            if !front.sync_wanted && !front.write_wanted && !self.upkeep().stopping {
                 front.sync_thread_sleeps = true;
                 let woken = self.sync_wake.wait_timeout(front, interval);
                 front = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
                 front.sync_thread_sleeps = false;
             }
+            let is_for_writing = std::mem::take(&mut front.write_wanted) && !front.sync_wanted;
             drop(front);
             if self.upkeep().stopping {
                 return;
             }
-            self.commit_round();
+            self.wait_for_sealing();
+            let now_ms = self.options.clock.now_ms();
+            let is_due =
+                now_ms.abs_diff(synced_ms) >= interval_ms || writes >= WRITES_BETWEEN_SYNCS;
+            if is_for_writing && !is_due && !self.pacer.is_throttled() {
+                self.write_if_idle();
+                writes += 1;
+            } else {
+                self.commit_round();
+                (synced_ms, writes) = (now_ms, 0);
+            }
         }
     }
 
-    /// Writes what is pending, as far as it need not be left for the sync thread.
-    fn write_pending(&self, writer: &mut Writer, roll: Roll, until: Until) {
-        loop {
+    /// Writes what is pending, as far as it need not be left for the sync thread. Returns what may still be written.
+    fn write_pending(&self, writer: &mut Writer, roll: Roll, until: Until) -> Allowance {
+        let mut left = match until {
+            Until::OneGroup => Allowance {
+                groups: 1,
+                bytes: u64::MAX,
+            },
+            Until::Written(left) => left,
+        };
+        while !left.is_used_up() {
             let mut front = self.front();
             if until == Until::OneGroup {
                 front.sync_wanted = false;
@@ -311,15 +361,17 @@ impl Shared {
             if full && roll == Roll::LeaveToSyncThread {
                 self.want_sync(&mut front);
                 if bytes >= limit + (limit / 8).min(MAX_OVERSHOOT_BYTES) {
-                    return;
+                    return left;
                 }
                 full = false;
             }
             // A segment may have become full by those who left it at that, and then nothing needs to be pending.
             let is_overdue = full && writer.bytes > writer.start_bytes && !front.has_failed();
             if front.pending.is_empty() && !is_overdue {
-                return;
+                return left;
             }
+            left.groups -= 1;
+            left.bytes = left.bytes.saturating_sub(front.pending.bytes.len() as u64);
             let group = match front.pending.is_empty() {
                 true => None,
                 false => Some(front.take_pending(std::mem::take(&mut writer.spare))),
@@ -335,12 +387,10 @@ impl Shared {
             });
             if let Err(error) = written {
                 self.poison(writer, &format!("write failed: {error}"));
-                return;
-            }
-            if until == Until::OneGroup {
-                return;
+                return left;
             }
         }
+        left
     }
 
     fn write_group(&self, writer: &mut Writer, mut group: Group) -> io::Result<()> {
@@ -361,6 +411,7 @@ impl Shared {
             return Err(error);
         }
         writer.bytes += block.len() as u64;
+        self.pacer.note_written(block.len() as u64);
         writer.room_to = writer.room_to.max(writer.bytes);
         // Readers lose nothing before it is certain: upkeep frees what they cannot see any more.
         let (now, after_sync): (Vec<_>, Vec<_>) = group
@@ -455,7 +506,6 @@ impl Shared {
         self.sync_segment(&*writer.file, writer.is_new)?;
         self.complete(std::mem::take(&mut writer.unsynced));
         self.view_mut().stream_is_durable(writer.number);
-        self.wait_for_sealing();
         let (number, file, bytes) = create_segment(
             &*self.files,
             writer.number + 1,
@@ -464,34 +514,33 @@ impl Shared {
             &checkpoint,
         )?;
         *writer = Writer::in_new_segment(number, file.clone(), bytes);
-        self.view_mut()
-            .streams
-            .push(StreamSegment::unsynced(number, file));
+        let mut view = self.view_mut();
+        view.streams.push(StreamSegment::unsynced(number, file));
+        self.throttle_by_backlog(&view);
         Ok(())
     }
 
-    /// Each full segment costs memory until it is sealed, so there may not be many.
+    /// Waits, without any lock, while publishers are throttled: each full segment costs memory until it is sealed, so
+    /// nothing is written before as much was sealed.
     fn wait_for_sealing(&self) {
-        let mut upkeep = self.upkeep();
         // If sealing fails, say because the disk is full, publishers hear of it by their own writes.
         let is_failing = || {
-            let failure = self.stats.upkeep_failure.lock();
+            let failure = self.stats.seal_failure.lock();
             failure
                 .unwrap_or_else(std::sync::PoisonError::into_inner)
                 .is_some()
         };
-        while self.options.threads
-            && !upkeep.stopping
-            && !is_failing()
-            && self.view().streams.len() > self.options.max_unsealed_segments
+        // The first full segment is sealed only once the one behind it is durable, which takes a round of commits.
+        let is_sealable = || {
+            let view = self.view();
+            view.streams.get(1).is_some_and(|next| next.is_durable)
+        };
+        while self.pacer.is_throttled() && !self.upkeep().stopping && !is_failing() && is_sealable()
         {
-            upkeep.wanted = true;
-            self.upkeep_wake.notify_all();
-            upkeep = self
-                .upkeep_wake
-                .wait_timeout(upkeep, Duration::from_millis(10))
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .0;
+            if self.pacer.wait_for_credit() {
+                return;
+            }
+            self.want_upkeep();
         }
     }
 
