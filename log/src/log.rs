@@ -62,6 +62,7 @@ impl Log {
             log.start("prombus-sync", Shared::run_sync_thread)?;
             log.start("prombus-seal", Shared::run_sealing_thread)?;
             log.start("prombus-upkeep", Shared::run_maintenance_thread)?;
+            log.start("prombus-prepare", Shared::run_preparing_thread)?;
         }
         Ok((log, report))
     }
@@ -259,6 +260,7 @@ impl Log {
     pub fn close(&self) -> Result<(), CommitError> {
         self.shared.front().refuse(CommitError::Closed);
         self.stop_threads();
+        self.shared.discard_prepared();
         self.shared.commit_round();
         if let Some(failure) = self.shared.failure() {
             return Err(failure.into());
@@ -299,6 +301,7 @@ impl Log {
         self.shared.upkeep().stopping = true;
         self.shared.upkeep_wake.notify_all();
         self.shared.pacer.stop();
+        self.shared.preparation.stop();
         self.shared.want_sync(&mut self.shared.front());
         self.shared.sync_wake.notify_all();
         let threads =

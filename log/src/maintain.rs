@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// Pauses after so many bytes of rewriting. An error if the work has to end, because the log is being closed.
-    fn pace_rewriting(&self, bytes: u64) -> io::Result<()> {
+    pub(crate) fn pace_rewriting(&self, bytes: u64) -> io::Result<()> {
         if self.options.threads {
             let yield_to = match self.view().streams.len() {
                 0 | 1 => YieldTo::Nobody,

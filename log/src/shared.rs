@@ -9,6 +9,7 @@ use crate::files::Files;
 use crate::front::Front;
 use crate::options::LogOptions;
 use crate::pace::Pacer;
+use crate::prepare::Preparation;
 use crate::segment::cache::SectionCache;
 use crate::view::View;
 use crate::writer::Writer;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     /// Wakes the sealing and the maintenance thread; goes with `upkeep`.
     pub(crate) upkeep_wake: Condvar,
     pub(crate) pacer: Pacer,
+    pub(crate) preparation: Preparation,
     /// Held while full segments are sealed, so that one thread does it at a time. Sealing touches segments in commit
     /// order, rewriting sealed ones, so that both go on at once.
     pub(crate) sealing: Mutex<()>,
@@ -100,6 +102,7 @@ impl Shared {
             upkeep: Mutex::default(),
             upkeep_wake: Condvar::new(),
             pacer: Pacer::default(),
+            preparation: Preparation::default(),
             sealing: Mutex::default(),
             rewriting: Mutex::default(),
             healing: Mutex::default(),

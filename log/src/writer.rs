@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A sync is asked for when this much has been written without one, so that the one at a segment's end is short.
 const MAX_UNSYNCED_BYTES: u64 = 8 << 20;
@@ -33,8 +33,6 @@ const MAX_OVERSHOOT_BYTES: u64 = 8 << 20;
 /// A publisher writes for others until it has written this many groups or bytes; the rest is the sync thread's.
 const MAX_GROUPS_AT_ONCE: usize = 8;
 const MAX_BYTES_AT_ONCE: u64 = 1 << 20;
-/// The sync thread syncs at least once in so many times that it only writes.
-const WRITES_BETWEEN_SYNCS: u32 = 64;
 
 /// The segment that is being written.
 pub(crate) struct Writer {
@@ -42,7 +40,11 @@ pub(crate) struct Writer {
     pub(crate) file: Arc<dyn File>,
     pub(crate) bytes: u64,
     /// How many there were before this writer wrote any.
-    start_bytes: u64,
+    pub(crate) start_bytes: u64,
+    /// How often they were synced since then.
+    pub(crate) syncs: u64,
+    /// The file was written full of zeros before.
+    pub(crate) is_prepared: bool,
     /// How many of the bytes are known to be synced.
     pub(crate) synced_bytes: u64,
     /// The segment's name is not known to be synced.
@@ -126,6 +128,8 @@ impl Writer {
             file,
             bytes,
             start_bytes: bytes,
+            syncs: 0,
+            is_prepared: false,
             synced_bytes: bytes,
             is_new: false,
             room_to: bytes,
@@ -283,6 +287,8 @@ impl Shared {
         }
         if Arc::ptr_eq(&writer.file, &to_sync.file) {
             writer.synced_bytes = writer.synced_bytes.max(to_sync.bytes);
+            writer.syncs += 1;
+            self.prepare_if_worthwhile(&writer);
             if std::mem::take(&mut writer.is_new) {
                 self.view_mut().stream_is_durable(writer.number);
                 self.want_upkeep();
@@ -307,40 +313,6 @@ impl Shared {
         }
     }
 
-    /// What the sync thread does until the log is closed.
-    pub(crate) fn run_sync_thread(&self) {
-        let interval_ms = self.options.os_sync_interval_ms;
-        let interval = Duration::from_millis(interval_ms);
-        let mut synced_ms = self.options.clock.now_ms();
-        let mut writes = 0;
-        loop {
-            let mut front = self.front();
-            // The wish to stop wakes a sleeper, but a round that was under way may have taken it for one to sync.
-            if !front.sync_wanted && !front.write_wanted && !self.upkeep().stopping {
-                front.sync_thread_sleeps = true;
-                let woken = self.sync_wake.wait_timeout(front, interval);
-                front = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
-                front.sync_thread_sleeps = false;
-            }
-            let is_for_writing = std::mem::take(&mut front.write_wanted) && !front.sync_wanted;
-            drop(front);
-            if self.upkeep().stopping {
-                return;
-            }
-            self.wait_for_sealing();
-            let now_ms = self.options.clock.now_ms();
-            let is_due =
-                now_ms.abs_diff(synced_ms) >= interval_ms || writes >= WRITES_BETWEEN_SYNCS;
-            if is_for_writing && !is_due && !self.pacer.is_throttled() {
-                self.write_if_idle();
-                writes += 1;
-            } else {
-                self.commit_round();
-                (synced_ms, writes) = (now_ms, 0);
-            }
-        }
-    }
-
     /// Writes what is pending, as far as it need not be left for the sync thread. Returns what may still be written.
     fn write_pending(&self, writer: &mut Writer, roll: Roll, until: Until) -> Allowance {
         let mut left = match until {
@@ -358,6 +330,7 @@ impl Shared {
             let limit = self.options.segment_bytes;
             let bytes = writer.bytes + front.pending.bytes.len() as u64;
             let mut full = bytes >= limit;
+            full |= roll == Roll::Allowed && self.is_prepared_better(writer);
             if full && roll == Roll::LeaveToSyncThread {
                 self.want_sync(&mut front);
                 if bytes >= limit + (limit / 8).min(MAX_OVERSHOOT_BYTES) {
@@ -506,42 +479,25 @@ impl Shared {
         self.sync_segment(&*writer.file, writer.is_new)?;
         self.complete(std::mem::take(&mut writer.unsynced));
         self.view_mut().stream_is_durable(writer.number);
-        let (number, file, bytes) = create_segment(
-            &*self.files,
-            writer.number + 1,
-            self.log_id,
-            self.options.clock.now_ms(),
-            &checkpoint,
-        )?;
+        let number = writer.number + 1;
+        let name = data_name(number);
+        let prepared = self.take_prepared(&name);
+        let is_prepared = prepared.is_some();
+        let file = match prepared {
+            Some(file) => file,
+            None => self.files.create(&name)?,
+        };
+        let now_ms = self.options.clock.now_ms();
+        let bytes = begin_segment(&*file, number, self.log_id, now_ms, &checkpoint)?;
         *writer = Writer::in_new_segment(number, file.clone(), bytes);
+        if is_prepared {
+            writer.is_prepared = true;
+            writer.room_to = bytes.max(self.options.segment_bytes);
+        }
         let mut view = self.view_mut();
         view.streams.push(StreamSegment::unsynced(number, file));
         self.throttle_by_backlog(&view);
         Ok(())
-    }
-
-    /// Waits, without any lock, while publishers are throttled: each full segment costs memory until it is sealed, so
-    /// nothing is written before as much was sealed.
-    fn wait_for_sealing(&self) {
-        // If sealing fails, say because the disk is full, publishers hear of it by their own writes.
-        let is_failing = || {
-            let failure = self.stats.seal_failure.lock();
-            failure
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .is_some()
-        };
-        // The first full segment is sealed only once the one behind it is durable, which takes a round of commits.
-        let is_sealable = || {
-            let view = self.view();
-            view.streams.get(1).is_some_and(|next| next.is_durable)
-        };
-        while self.pacer.is_throttled() && !self.upkeep().stopping && !is_failing() && is_sealable()
-        {
-            if self.pacer.wait_for_credit() {
-                return;
-            }
-            self.want_upkeep();
-        }
     }
 
     #[allow(
@@ -567,6 +523,19 @@ pub(crate) fn create_segment(
     now_ms: u64,
     checkpoint: &[u8],
 ) -> io::Result<(u64, Arc<dyn File>, u64)> {
+    let file = files.create(&data_name(number))?;
+    let bytes = begin_segment(&*file, number, log_id, now_ms, checkpoint)?;
+    Ok((number, file, bytes))
+}
+
+/// Writes what a segment starts with to a file that is empty or full of zeros. Returns how much that is.
+fn begin_segment(
+    file: &dyn File,
+    number: u64,
+    log_id: u64,
+    now_ms: u64,
+    checkpoint: &[u8],
+) -> io::Result<u64> {
     let header = SegmentHeader {
         layout: Layout::Stream,
         generation: 0,
@@ -577,7 +546,6 @@ pub(crate) fn create_segment(
     };
     let mut bytes = header.encode();
     bytes.extend_from_slice(checkpoint);
-    let file = files.create(&data_name(number))?;
     file.write_at(&bytes, 0)?;
-    Ok((number, file, bytes.len() as u64))
+    Ok(bytes.len() as u64)
 }

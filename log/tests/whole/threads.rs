@@ -4,6 +4,8 @@
 
 mod blocking;
 mod dawdling;
+mod power_loss;
+mod prepared;
 mod seam;
 
 use crate::plan::{Plan, PlannedEvent};

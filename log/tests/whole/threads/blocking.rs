@@ -115,7 +115,7 @@ impl Hook for HeldRewrite {
         }
     }
 
-    fn after_rename(&self, to: &str) {
+    fn after_rename(&self, _from: &str, to: &str) {
         if let Some(segment) = to.strip_suffix(".idx") {
             let mut indexed = self.indexed.lock().expect("no one panicked");
             indexed.insert(segment.to_owned());
@@ -168,9 +168,6 @@ struct Allowed {
 
 impl Hook for HeldSealing {
     fn before_write(&self, name: &str, bytes: usize) {
-        if name.starts_with('f') {
-            return;
-        }
         if name.ends_with(".seg") {
             self.published_bytes.fetch_add(bytes, Ordering::SeqCst);
         }

@@ -5,11 +5,11 @@ use prombus_log::{File, Files};
 use std::io;
 use std::sync::Arc;
 
-/// Is asked before every write and every sync of a file, by the name the file was created or opened with.
+/// Hears of what the log does to its files, each by the name it was created or opened with.
 pub(super) trait Hook: Send + Sync + 'static {
     fn before_write(&self, _name: &str, _bytes: usize) {}
     fn before_create(&self, _name: &str) {}
-    fn after_rename(&self, _to: &str) {}
+    fn after_rename(&self, _from: &str, _to: &str) {}
 }
 
 /// A folder in memory with a hook.
@@ -50,7 +50,7 @@ impl<H: Hook> Files for HookedFiles<H> {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.disk.rename(from, to)?;
-        self.hook.after_rename(to);
+        self.hook.after_rename(from, to);
         Ok(())
     }
 
