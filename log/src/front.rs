@@ -32,6 +32,8 @@ pub(crate) struct Front {
     pub(crate) segment: u64,
     /// Someone waits for an fsync.
     pub(crate) sync_wanted: bool,
+    /// Something waits to be written, and nobody but the sync thread will do it. It need not be synced.
+    pub(crate) write_wanted: bool,
     /// The sync thread sleeps and must be woken.
     pub(crate) sync_thread_sleeps: bool,
     /// Once set, every batch is refused.

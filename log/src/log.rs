@@ -68,7 +68,9 @@ impl Log {
         };
         if log.shared.options.threads {
             log.start("prombus-sync", Shared::run_sync_thread)?;
+            log.start("prombus-seal", Shared::run_sealing_thread)?;
             log.start("prombus-upkeep", Shared::run_maintenance_thread)?;
+            log.start("prombus-prepare", Shared::run_preparing_thread)?;
         }
         Ok((log, report))
     }
@@ -83,7 +85,10 @@ impl Log {
     /// that blocks, if there is any, and has to do it.
     pub fn append_here(&self, batch: &Batch, block: impl FnOnce(&dyn Fn())) -> Commit {
         let round = self.shared.idle_round();
-        let sync_by = match round.is_some() && self.shared.options.threads {
+        let shared = &self.shared;
+        // Where publishers are throttled, the sync thread waits for all of them.
+        let is_idle = round.is_some() && shared.options.threads && !shared.pacer.is_throttled();
+        let sync_by = match is_idle {
             true => SyncBy::Caller,
             false => SyncBy::Thread,
         };
@@ -109,9 +114,11 @@ impl Log {
         }
     }
 
-    /// Does all upkeep that is due, on this thread: seals full segments, applies retention and compaction, frees
-    /// space.
+    /// Does all upkeep that is due, on this thread and without pauses: seals full segments, applies retention and
+    /// compaction, frees space.
     pub fn maintain(&self) -> io::Result<()> {
+        let _no_pauses = self.shared.pacer.hurry();
+        self.shared.seal_full_segments()?;
         self.shared.maintain()
     }
 
@@ -232,30 +239,32 @@ impl Log {
     /// How the log is doing.
     pub fn stats(&self) -> LogStats {
         let stats = &self.shared.stats;
-        let (sealed_bytes, segments) = {
+        let (streams, sealed_bytes, sealed) = {
             let view = self.shared.view();
-            let streams = view.streams.iter().map(|stream| &stream.file);
-            let sealed = view.sealed.values().map(|segment| &segment.file);
-            let files: Vec<_> = streams.chain(sealed).cloned().collect();
-            let indexes = view.sealed.values().map(|segment| segment.index.bytes());
-            (indexes.sum::<u64>(), files)
+            let streams = view.streams.iter().map(|stream| stream.file.clone());
+            let sealed = view.sealed.values();
+            let sealed_bytes = sealed.map(|segment| segment.data_bytes + segment.index.bytes());
+            let streams: Vec<_> = streams.collect();
+            (streams, sealed_bytes.sum::<u64>(), view.sealed.len())
         };
-        let data_bytes = segments.iter().map(|file| file.bytes().unwrap_or(0));
-        let upkeep_failure = stats
-            .upkeep_failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let [appended, stream, state, sealed] = stats.written.all();
+        // The size of what is sealed does not change; only of the few other segments the system is asked.
+        let stream_bytes = streams.iter().map(|file| file.bytes().unwrap_or(0));
+        let failure_of = |failure: &Mutex<Option<String>>| {
+            let failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.clone()
+        };
+        let [appended, stream, state, sealed_written] = stats.written.all();
         LogStats {
             appended_bytes: appended,
             stream_bytes: stream,
             state_bytes: state,
-            sealed_bytes: sealed,
+            sealed_bytes: sealed_written,
             syncs: stats.syncs.load(Ordering::Relaxed),
             sync_micros: stats.sync_micros.load(Ordering::Relaxed),
-            bytes: sealed_bytes + data_bytes.sum::<u64>(),
-            segments: segments.len() as u64,
-            upkeep_failure: upkeep_failure.clone(),
+            bytes: sealed_bytes + stream_bytes.sum::<u64>(),
+            segments: (streams.len() + sealed) as u64,
+            upkeep_failure: failure_of(&stats.seal_failure)
+                .or_else(|| failure_of(&stats.upkeep_failure)),
         }
     }
 
@@ -264,6 +273,7 @@ impl Log {
     pub fn close(&self) -> Result<(), CommitError> {
         self.shared.front().refuse(CommitError::Closed);
         self.stop_threads();
+        self.shared.discard_prepared();
         self.shared.commit_round();
         if let Some(failure) = self.shared.failure() {
             return Err(failure.into());
@@ -303,6 +313,8 @@ impl Log {
     fn stop_threads(&self) {
         self.shared.upkeep().stopping = true;
         self.shared.upkeep_wake.notify_all();
+        self.shared.pacer.stop();
+        self.shared.preparation.stop();
         self.shared.want_sync(&mut self.shared.front());
         self.shared.sync_wake.notify_all();
         let threads =

@@ -1,70 +1,108 @@
 //! Upkeep: full segments are sealed, what retention and compaction let go is forgotten, and segments of which little
 //! is left are rewritten. Positions never move and readers are not disturbed; a crash in the middle of a rewrite
-//! leaves the old segment.
+//! leaves the old segment. Sealing has a thread of its own, so that publishers, who cannot go far without it, never
+//! wait for a rewrite.
 
 mod compaction;
 mod gather;
+pub(crate) mod pieces;
 mod retention;
 mod rewrite;
 mod seal;
 mod state;
 
+use crate::pace::YieldTo;
 use crate::segment::sealed::Sealed;
 use crate::segment::{data_name, index_name};
-use crate::shared::Shared;
+use crate::shared::{Shared, Upkeep};
 use crate::view::View;
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A segment is rewritten when less than one half of it is still wanted.
 const REWRITE_BELOW: (u64, u64) = (1, 2);
+/// Removing a segment counts as this share of its bytes: the file system has to free them.
+const REMOVAL_COST: u64 = 8;
 /// Neighbours are merged when each is below one quarter of a full segment.
 const MERGE_BELOW: (u64, u64) = (1, 4);
 
 impl Shared {
-    /// Does all upkeep that is due.
+    /// Does all upkeep that is due, except sealing.
     pub(crate) fn maintain(&self) -> io::Result<()> {
-        self.seal_full_segments()?;
         self.merge_state_runs()?;
         self.apply_retention();
         self.compact_topics()?;
         self.reclaim()
     }
 
+    /// What the sealing thread does until the log is closed.
+    pub(crate) fn run_sealing_thread(&self) {
+        loop {
+            let upkeep = self.wait_for_upkeep(|upkeep| upkeep.wanted);
+            let Some(mut upkeep) = upkeep else {
+                return;
+            };
+            upkeep.wanted = false;
+            drop(upkeep);
+            let outcome = self.seal_full_segments();
+            if matches!(outcome, Ok(1..)) {
+                self.upkeep().has_sealed = true;
+                self.upkeep_wake.notify_all();
+            }
+            keep_failure(&self.stats.seal_failure, outcome.map(drop));
+        }
+    }
+
     /// What the maintenance thread does until the log is closed.
     pub(crate) fn run_maintenance_thread(&self) {
         let interval_ms = self.options.maintain_interval_ms;
-        let interval = Duration::from_millis(interval_ms);
         let mut maintained_ms = self.options.clock.now_ms();
         loop {
-            let mut upkeep = self.upkeep();
-            if !upkeep.wanted && !upkeep.stopping {
-                let woken = self.upkeep_wake.wait_timeout(upkeep, interval);
-                upkeep = woken.unwrap_or_else(PoisonError::into_inner).0;
-            }
-            if upkeep.stopping {
+            let upkeep = self.wait_for_upkeep(|upkeep| upkeep.has_sealed);
+            let Some(mut upkeep) = upkeep else {
                 return;
-            }
-            let is_for_sealing = std::mem::take(&mut upkeep.wanted);
+            };
+            let has_sealed = std::mem::take(&mut upkeep.has_sealed);
             drop(upkeep);
-            // A log whose segments fill faster than the interval would else never come to the rest.
+            // A log whose segments fill faster than the interval is not looked at for each of them.
             let now_ms = self.options.clock.now_ms();
             let is_due = now_ms.saturating_sub(maintained_ms) >= interval_ms;
-            let outcome = match is_for_sealing && !is_due {
-                true => self.seal_full_segments(),
-                false => {
-                    maintained_ms = now_ms;
-                    self.maintain()
-                }
+            if has_sealed && !is_due {
+                continue;
+            }
+            maintained_ms = now_ms;
+            let outcome = self.maintain();
+            if !self.pacer.is_interrupted() {
+                keep_failure(&self.stats.upkeep_failure, outcome);
+            }
+        }
+    }
+
+    /// Waits until there is something to do, at most for the interval. `None` if the log is being closed.
+    fn wait_for_upkeep(&self, is_due: impl Fn(&Upkeep) -> bool) -> Option<MutexGuard<'_, Upkeep>> {
+        let interval = Duration::from_millis(self.options.maintain_interval_ms);
+        let waits = |upkeep: &mut Upkeep| !is_due(upkeep) && !upkeep.stopping;
+        let waited = self
+            .upkeep_wake
+            .wait_timeout_while(self.upkeep(), interval, waits);
+        let (upkeep, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!upkeep.stopping).then_some(upkeep)
+    }
+
+    /// Pauses after so many bytes of rewriting. An error if the work has to end, because the log is being closed.
+    pub(crate) fn pace_rewriting(&self, bytes: u64) -> io::Result<()> {
+        if self.options.threads {
+            let yield_to = match self.view().streams.len() {
+                0 | 1 => YieldTo::Nobody,
+                _ => YieldTo::Sealing,
             };
-            // A failure here harms no data; it is shown to operators, and the next round tries again.
-            let failure = outcome.err().map(|error| error.to_string());
-            *self
-                .stats
-                .upkeep_failure
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner) = failure;
+            let rate = self.options.rewrite_bytes_per_second;
+            self.pacer.pause_rewriting(bytes, rate, yield_to);
+        }
+        match self.pacer.is_interrupted() {
+            true => Err(io::ErrorKind::Interrupted.into()),
+            false => Ok(()),
         }
     }
 
@@ -123,16 +161,27 @@ impl Shared {
 
     /// Removes segments of which nothing is wanted.
     fn remove_segments(&self, segments: &[Arc<Sealed>]) -> io::Result<()> {
-        let _no_healing = self.healing.lock().unwrap_or_else(PoisonError::into_inner);
         for segment in segments {
-            let number = segment.header.number;
-            self.view_mut().remove_sealed(number);
-            self.cache.forget(number);
-            self.files.remove(&data_name(number))?;
-            self.files.remove(&index_name(number))?;
+            self.remove_segment(segment)?;
+            self.pace_rewriting(segment.data_bytes / REMOVAL_COST)?;
         }
         self.files.sync_names()
     }
+
+    fn remove_segment(&self, segment: &Sealed) -> io::Result<()> {
+        let _no_healing = self.healing.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = segment.header.number;
+        self.view_mut().remove_sealed(number);
+        self.cache.forget(number);
+        self.files.remove(&data_name(number))?;
+        self.files.remove(&index_name(number))
+    }
+}
+
+/// A failure of upkeep harms no data; it is shown to operators, and the next round tries again.
+fn keep_failure(place: &Mutex<Option<String>>, outcome: io::Result<()>) {
+    let failure = outcome.err().map(|error| error.to_string());
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = failure;
 }
 
 /// About how many bytes of a segment are still wanted.

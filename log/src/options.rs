@@ -33,8 +33,14 @@ pub struct LogOptions {
     /// All keyed records together may take this much memory. New ones are refused beyond it; those that are there can be
     /// replaced by larger ones up to an eighth more, and by smaller ones always.
     pub max_keyed_bytes: usize,
-    /// Writing waits while this many full segments wait to be sealed: each costs memory for its index.
+    /// While this many full segments wait to be sealed, publishers are throttled to the speed of sealing: each costs
+    /// memory for its index.
     pub max_unsealed_segments: usize,
+    /// Sealing writes about this much in a second, and more where publishers do or where segments wait. 0 for no limit.
+    pub seal_bytes_per_second: u64,
+    /// Compaction and the freeing of space read and write at most this much in a second, and less while segments are
+    /// sealed. 0 for no limit.
+    pub rewrite_bytes_per_second: u64,
     /// Space is taken on the disk so far ahead of what is written: writing into it is quicker, and a sync that need not
     /// make a new length of the file durable takes about two thirds of the time. 0 to do without.
     pub room_ahead_bytes: u64,
@@ -64,6 +70,8 @@ impl Default for LogOptions {
             max_pending_bytes: 64 << 20,
             max_keyed_bytes: 256 << 20,
             max_unsealed_segments: 3,
+            seal_bytes_per_second: 32 << 20,
+            rewrite_bytes_per_second: 32 << 20,
             room_ahead_bytes: 8 << 20,
             os_sync_interval_ms: 1000,
             maintain_interval_ms: 1000,

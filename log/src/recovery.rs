@@ -520,6 +520,7 @@ impl Opening {
             pending: Group::default(),
             segment: writer.number,
             sync_wanted: false,
+            write_wanted: false,
             sync_thread_sleeps: false,
             refusal: None,
             limits: Limits {

@@ -1,11 +1,15 @@
-//! What the parts of an open log share, and the order of its locks: round, then writer, then front, then view. No lock
-//! is held across an fsync except the round's and, only when a segment is full, the writer's.
+//! What the parts of an open log share, and the order of its locks: sealing, rewriting, healing, then round, then
+//! writer, then front, then view, then the pacer's. Sealing and rewriting are never held together. No lock is held
+//! across an fsync except those of background work, the round's and, only when a segment is full, the writer's; nobody
+//! who holds round or writer waits for background work.
 
 use crate::damage::DamageList;
 use crate::error::{CommitError, StoreFailed};
 use crate::files::Files;
 use crate::front::Front;
 use crate::options::LogOptions;
+use crate::pace::Pacer;
+use crate::prepare::Preparation;
 use crate::segment::cache::SectionCache;
 use crate::state_runs::StateRuns;
 use crate::view::View;
@@ -35,9 +39,14 @@ pub(crate) struct Shared {
     pub(crate) state_runs: StateRuns,
     pub(crate) stats: Stats,
     pub(crate) upkeep: Mutex<Upkeep>,
-    /// Wakes the maintenance thread, and whoever waits for a segment to be sealed; goes with `upkeep`.
+    /// Wakes the sealing and the maintenance thread; goes with `upkeep`.
     pub(crate) upkeep_wake: Condvar,
-    /// Held while segments are sealed or rewritten, so that one thread does it at a time.
+    pub(crate) pacer: Pacer,
+    pub(crate) preparation: Preparation,
+    /// Held while full segments are sealed, so that one thread does it at a time. Sealing touches segments in commit
+    /// order, rewriting sealed ones, so that both go on at once.
+    pub(crate) sealing: Mutex<()>,
+    /// Held while sealed segments are rewritten or removed, so that one thread does it at a time.
     pub(crate) rewriting: Mutex<()>,
     /// Held while a damaged index is made again, and while a segment is put in its place or removed. Comes after
     /// `rewriting`.
@@ -50,7 +59,9 @@ pub(crate) struct Stats {
     pub(crate) syncs: AtomicU64,
     pub(crate) sync_micros: AtomicU64,
     pub(crate) written: WrittenBytes,
-    /// Why the last round of upkeep failed, if it did.
+    /// Why sealing failed the last time, if it did.
+    pub(crate) seal_failure: Mutex<Option<String>>,
+    /// Why the last round of other upkeep failed, if it did.
     pub(crate) upkeep_failure: Mutex<Option<String>>,
 }
 
@@ -96,6 +107,8 @@ impl WrittenBytes {
 pub(crate) struct Upkeep {
     /// A full segment waits to be sealed.
     pub(crate) wanted: bool,
+    /// A segment was sealed, so that there may be something to retain, compact or free.
+    pub(crate) has_sealed: bool,
     pub(crate) stopping: bool,
 }
 
@@ -130,6 +143,9 @@ impl Shared {
             stats: Stats::default(),
             upkeep: Mutex::default(),
             upkeep_wake: Condvar::new(),
+            pacer: Pacer::default(),
+            preparation: Preparation::default(),
+            sealing: Mutex::default(),
             rewriting: Mutex::default(),
             healing: Mutex::default(),
         }
@@ -184,7 +200,7 @@ impl Shared {
         self.upkeep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the maintenance thread to seal what is full.
+    /// Asks the sealing thread to seal what is full.
     pub(crate) fn want_upkeep(&self) {
         self.upkeep().wanted = true;
         self.upkeep_wake.notify_all();
@@ -193,6 +209,19 @@ impl Shared {
     /// Asks the sync thread to write and sync what is there.
     pub(crate) fn want_sync(&self, front: &mut Front) {
         front.sync_wanted = true;
+        self.wake_sync_thread(front);
+    }
+
+    /// Leaves what is pending to the sync thread, which need not sync it.
+    pub(crate) fn hand_over_writing(&self) {
+        let mut front = self.front();
+        if self.is_write_promised() || !front.pending.is_empty() {
+            front.write_wanted = true;
+            self.wake_sync_thread(&mut front);
+        }
+    }
+
+    fn wake_sync_thread(&self, front: &mut Front) {
         if front.sync_thread_sleeps {
             front.sync_thread_sleeps = false;
             self.sync_wake.notify_all();
@@ -210,6 +239,15 @@ impl Shared {
         drop(front);
         writer.fail(&failure);
         failure
+    }
+
+    /// Throttles publishers while too many full segments wait. Called with the view's lock held, by whoever has changed
+    /// how many there are, so that the last change counts.
+    pub(crate) fn throttle_by_backlog(&self, view: &View) {
+        let full_segments = view.streams.len().saturating_sub(1);
+        let most = self.options.max_unsealed_segments.max(1);
+        self.pacer
+            .throttle(self.options.threads && full_segments >= most);
     }
 
     /// Why the log takes no more batches, if it does not.

@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A sync is asked for when this much has been written without one, so that the one at a segment's end is short.
 const MAX_UNSYNCED_BYTES: u64 = 8 << 20;
@@ -30,13 +30,21 @@ const SYNCS_AHEAD: usize = 3;
 /// While that goes on, publishers may still write this to a segment that is full, or an eighth of one if that is less.
 const MAX_OVERSHOOT_BYTES: u64 = 8 << 20;
 
+/// A publisher writes for others until it has written this many groups or bytes; the rest is the sync thread's.
+const MAX_GROUPS_AT_ONCE: usize = 8;
+const MAX_BYTES_AT_ONCE: u64 = 1 << 20;
+
 /// The segment that is being written.
 pub(crate) struct Writer {
     pub(crate) number: u64,
     pub(crate) file: Arc<dyn File>,
     pub(crate) bytes: u64,
     /// How many there were before this writer wrote any.
-    start_bytes: u64,
+    pub(crate) start_bytes: u64,
+    /// How often they were synced since then.
+    pub(crate) syncs: u64,
+    /// The file was written full of zeros before.
+    pub(crate) is_prepared: bool,
     /// How many of the bytes are known to be synced.
     pub(crate) synced_bytes: u64,
     /// The segment's name is not known to be synced.
@@ -95,7 +103,21 @@ enum Until {
     /// What is pending now. What comes meanwhile gathers for the next sync: where many publish, something comes all the
     /// time.
     OneGroup,
-    NothingPends,
+    /// Nothing is pending, or this much was written.
+    Written(Allowance),
+}
+
+/// How much a thread writes before it leaves the rest to the sync thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Allowance {
+    groups: usize,
+    bytes: u64,
+}
+
+impl Allowance {
+    fn is_used_up(self) -> bool {
+        self.groups == 0 || self.bytes == 0
+    }
 }
 
 impl Writer {
@@ -106,6 +128,8 @@ impl Writer {
             file,
             bytes,
             start_bytes: bytes,
+            syncs: 0,
+            is_prepared: false,
             synced_bytes: bytes,
             is_new: false,
             room_to: bytes,
@@ -170,18 +194,27 @@ impl Writer {
 }
 
 impl Shared {
-    /// Writes what is pending on this thread, unless another one has the writer: that one will look for it.
+    /// Writes what is pending on this thread, unless another one has the writer: that one will look for it. Where others
+    /// always have more, the sync thread takes over, so that nobody's publish takes as long as theirs together.
     pub(crate) fn write_if_idle(&self) {
+        let mut left = Allowance {
+            groups: MAX_GROUPS_AT_ONCE,
+            bytes: MAX_BYTES_AT_ONCE,
+        };
         loop {
+            if left.is_used_up() || self.pacer.is_throttled() {
+                return self.hand_over_writing();
+            }
             let Some(mut writer) = self.writer_or_promise() else {
                 return;
             };
-            self.write_pending(&mut writer, Roll::LeaveToSyncThread, Until::NothingPends);
+            let until = Until::Written(left);
+            left = self.write_pending(&mut writer, Roll::LeaveToSyncThread, until);
             if writer.bytes - writer.synced_bytes > MAX_UNSYNCED_BYTES {
                 self.want_sync(&mut self.front());
             }
             drop(writer);
-            if !self.is_write_promised() {
+            if !left.is_used_up() && !self.is_write_promised() {
                 return;
             }
         }
@@ -254,6 +287,8 @@ impl Shared {
         }
         if Arc::ptr_eq(&writer.file, &to_sync.file) {
             writer.synced_bytes = writer.synced_bytes.max(to_sync.bytes);
+            writer.syncs += 1;
+            self.prepare_if_worthwhile(&writer);
             if std::mem::take(&mut writer.is_new) {
                 self.view_mut().stream_is_durable(writer.number);
                 self.want_upkeep();
@@ -278,29 +313,16 @@ impl Shared {
         }
     }
 
-    /// What the sync thread does until the log is closed.
-    pub(crate) fn run_sync_thread(&self) {
-        let interval = Duration::from_millis(self.options.os_sync_interval_ms);
-        loop {
-            let mut front = self.front();
-            // The wish to stop wakes a sleeper, but a round that was under way may have taken it for one to sync.
-            if !front.sync_wanted && !self.upkeep().stopping {
-                front.sync_thread_sleeps = true;
-                let woken = self.sync_wake.wait_timeout(front, interval);
-                front = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
-                front.sync_thread_sleeps = false;
-            }
-            drop(front);
-            if self.upkeep().stopping {
-                return;
-            }
-            self.commit_round();
-        }
-    }
-
-    /// Writes what is pending, as far as it need not be left for the sync thread.
-    fn write_pending(&self, writer: &mut Writer, roll: Roll, until: Until) {
-        loop {
+    /// Writes what is pending, as far as it need not be left for the sync thread. Returns what may still be written.
+    fn write_pending(&self, writer: &mut Writer, roll: Roll, until: Until) -> Allowance {
+        let mut left = match until {
+            Until::OneGroup => Allowance {
+                groups: 1,
+                bytes: u64::MAX,
+            },
+            Until::Written(left) => left,
+        };
+        while !left.is_used_up() {
             let mut front = self.front();
             if until == Until::OneGroup {
                 front.sync_wanted = false;
@@ -308,18 +330,21 @@ impl Shared {
             let limit = self.options.segment_bytes;
             let bytes = writer.bytes + front.pending.bytes.len() as u64;
             let mut full = bytes >= limit;
+            full |= roll == Roll::Allowed && self.is_prepared_better(writer);
             if full && roll == Roll::LeaveToSyncThread {
                 self.want_sync(&mut front);
                 if bytes >= limit + (limit / 8).min(MAX_OVERSHOOT_BYTES) {
-                    return;
+                    return left;
                 }
                 full = false;
             }
             // A segment may have become full by those who left it at that, and then nothing needs to be pending.
             let is_overdue = full && writer.bytes > writer.start_bytes && !front.has_failed();
             if front.pending.is_empty() && !is_overdue {
-                return;
+                return left;
             }
+            left.groups -= 1;
+            left.bytes = left.bytes.saturating_sub(front.pending.bytes.len() as u64);
             let group = match front.pending.is_empty() {
                 true => None,
                 false => Some(front.take_pending(std::mem::take(&mut writer.spare))),
@@ -335,12 +360,10 @@ impl Shared {
             });
             if let Err(error) = written {
                 self.poison(writer, &format!("write failed: {error}"));
-                return;
-            }
-            if until == Until::OneGroup {
-                return;
+                return left;
             }
         }
+        left
     }
 
     fn write_group(&self, writer: &mut Writer, mut group: Group) -> io::Result<()> {
@@ -363,6 +386,7 @@ impl Shared {
         }
         writer.bytes += block.len() as u64;
         self.stats.written.stream(block.len() as u64);
+        self.pacer.note_written(block.len() as u64);
         writer.room_to = writer.room_to.max(writer.bytes);
         // Readers lose nothing before it is certain: upkeep frees what they cannot see any more.
         let (now, after_sync): (Vec<_>, Vec<_>) = group
@@ -460,45 +484,26 @@ impl Shared {
         let mut start = segment_start(next_topic_number, self.log_id);
         self.view()
             .segment_end(writer.number, writer.bytes, &mut start);
-        self.wait_for_sealing();
-        let (number, file, bytes) = create_segment(
-            &*self.files,
-            writer.number + 1,
-            self.log_id,
-            self.options.clock.now_ms(),
-            &start,
-        )?;
+        let number = writer.number + 1;
+        let name = data_name(number);
+        let prepared = self.take_prepared(&name);
+        let is_prepared = prepared.is_some();
+        let file = match prepared {
+            Some(file) => file,
+            None => self.files.create(&name)?,
+        };
+        let now_ms = self.options.clock.now_ms();
+        let bytes = begin_segment(&*file, number, self.log_id, now_ms, &start)?;
         self.stats.written.stream(bytes);
         *writer = Writer::in_new_segment(number, file.clone(), bytes);
-        self.view_mut()
-            .streams
-            .push(StreamSegment::unsynced(number, file));
-        Ok(())
-    }
-
-    /// Each full segment costs memory until it is sealed, so there may not be many.
-    fn wait_for_sealing(&self) {
-        let mut upkeep = self.upkeep();
-        // If sealing fails, say because the disk is full, publishers hear of it by their own writes.
-        let is_failing = || {
-            let failure = self.stats.upkeep_failure.lock();
-            failure
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .is_some()
-        };
-        while self.options.threads
-            && !upkeep.stopping
-            && !is_failing()
-            && self.view().streams.len() > self.options.max_unsealed_segments
-        {
-            upkeep.wanted = true;
-            self.upkeep_wake.notify_all();
-            upkeep = self
-                .upkeep_wake
-                .wait_timeout(upkeep, Duration::from_millis(10))
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .0;
+        if is_prepared {
+            writer.is_prepared = true;
+            writer.room_to = bytes.max(self.options.segment_bytes);
         }
+        let mut view = self.view_mut();
+        view.streams.push(StreamSegment::unsynced(number, file));
+        self.throttle_by_backlog(&view);
+        Ok(())
     }
 
     #[allow(
@@ -535,6 +540,19 @@ pub(crate) fn create_segment(
     now_ms: u64,
     start: &[u8],
 ) -> io::Result<(u64, Arc<dyn File>, u64)> {
+    let file = files.create(&data_name(number))?;
+    let bytes = begin_segment(&*file, number, log_id, now_ms, start)?;
+    Ok((number, file, bytes))
+}
+
+/// Writes what a segment starts with to a file that is empty or full of zeros. Returns how much that is.
+fn begin_segment(
+    file: &dyn File,
+    number: u64,
+    log_id: u64,
+    now_ms: u64,
+    start: &[u8],
+) -> io::Result<u64> {
     let header = SegmentHeader {
         layout: Layout::Stream,
         generation: 0,
@@ -545,7 +563,6 @@ pub(crate) fn create_segment(
     };
     let mut bytes = header.encode();
     bytes.extend_from_slice(start);
-    let file = files.create(&data_name(number))?;
     file.write_at(&bytes, 0)?;
-    Ok((number, file, bytes.len() as u64))
+    Ok(bytes.len() as u64)
 }

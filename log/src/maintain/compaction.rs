@@ -15,6 +15,14 @@ const REWRITE_FROM: (u64, u64) = (1, 4);
 /// A topic is looked at again when this share of it is new.
 const LOOK_AGAIN_FROM: (u64, u64) = (1, 2);
 
+/// A topic that has changed enough.
+struct Due {
+    topic: Arc<str>,
+    number: u32,
+    /// The last position that is sealed.
+    last_seq: u64,
+}
+
 impl Shared {
     /// Compacts every topic that asks for it and has changed enough.
     pub(super) fn compact_topics(&self) -> io::Result<()> {
@@ -22,22 +30,26 @@ impl Shared {
             .rewriting
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        for (topic, number, sealed_events) in self.topics_to_compact() {
-            for segment in self.segments_to_compact(&topic, number)? {
+        for due in self.topics_to_compact() {
+            let number = due.number;
+            for segment in self.segments_to_compact(&due.topic, number)? {
                 self.rewrite(&[segment], |event| {
                     Ok(event.topic_number() != number || self.is_wanted(number, event)?)
                 })?;
             }
             let mut view = self.view_mut();
             if let Some(view) = view.topics.get_mut(&number) {
-                let left: u64 = view.runs.iter().map(|run| run.info().events).sum();
-                view.compacted_events = left.min(sealed_events).max(1);
+                // What was sealed meanwhile has not been looked at.
+                let infos = view.runs.iter().map(|run| run.info());
+                let looked_at = infos.filter(|info| info.last_seq <= due.last_seq);
+                let left: u64 = looked_at.map(|info| info.events).sum();
+                view.compacted_events = left.max(1);
             }
         }
         Ok(())
     }
 
-    fn topics_to_compact(&self) -> Vec<(Arc<str>, u32, u64)> {
+    fn topics_to_compact(&self) -> Vec<Due> {
         let view = self.view();
         let named = view.names.values();
         let compacted = named
@@ -48,7 +60,11 @@ impl Shared {
             let events: u64 = topic.runs.iter().map(|run| run.info().events).sum();
             let new = events.saturating_sub(topic.compacted_events);
             if events > 0 && new * LOOK_AGAIN_FROM.1 >= events * LOOK_AGAIN_FROM.0 {
-                due.push((topic.name.clone(), topic.number, events));
+                due.push(Due {
+                    topic: topic.name.clone(),
+                    number: topic.number,
+                    last_seq: topic.runs.last().map_or(0, |run| run.info().last_seq),
+                });
             }
         }
         due

@@ -1,8 +1,10 @@
 //! Writing a sealed segment whose events lie grouped by topic.
 
+use super::pieces::{Pace, PacedFile};
 use crate::damage::{quarantine_name, write_whole};
 use crate::error::ReadError;
 use crate::files::{File, Files};
+use crate::pace::PIECE_BYTES;
 use crate::record::StoredEvent;
 use crate::segment::cache::SectionCache;
 use crate::segment::index::{Index, IndexBuilder, IndexError, IndexFor};
@@ -13,25 +15,25 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
 
-const WRITE_BYTES: usize = 1 << 20;
-
 /// Writes records one after the other and collects their index.
-pub(super) struct GroupedWriter {
+pub(super) struct GroupedWriter<'a> {
     header: SegmentHeader,
-    file: Arc<dyn File>,
-    /// Written so far.
-    written: u64,
+    file: PacedFile<'a>,
     /// Not written yet.
     buffer: Vec<u8>,
     index: IndexBuilder,
 }
 
-impl GroupedWriter {
-    pub(super) fn create(files: &dyn Files, header: SegmentHeader) -> io::Result<Self> {
+impl<'a> GroupedWriter<'a> {
+    pub(super) fn create(
+        files: &dyn Files,
+        header: SegmentHeader,
+        pace: &'a Pace<'a>,
+    ) -> io::Result<Self> {
+        let file = files.create(&unfinished(&data_name(header.number)))?;
         Ok(Self {
-            file: files.create(&unfinished(&data_name(header.number)))?,
+            file: PacedFile::new(file, pace),
             header,
-            written: 0,
             buffer: header.encode(),
             index: IndexBuilder::default(),
         })
@@ -39,10 +41,10 @@ impl GroupedWriter {
 
     /// Adds the next event of a topic.
     pub(super) fn add(&mut self, event: &StoredEvent) -> io::Result<()> {
-        let offset = self.written + self.buffer.len() as u64;
+        let offset = self.file.bytes + self.buffer.len() as u64;
         self.buffer.extend_from_slice(event.record());
         self.index.add(offset as u32, event);
-        match self.buffer.len() >= WRITE_BYTES {
+        match self.buffer.len() >= PIECE_BYTES {
             true => self.flush(),
             false => Ok(()),
         }
@@ -61,26 +63,25 @@ impl GroupedWriter {
         cache: &Arc<SectionCache>,
     ) -> io::Result<Arc<Sealed>> {
         self.flush()?;
-        self.file.sync()?;
+        self.file.finish()?;
         let number = self.header.number;
         let owner = IndexFor {
             number,
             generation: self.header.generation,
-            data_bytes: self.written,
+            data_bytes: self.file.bytes,
         };
         let index = self.index.finish(owner, Vec::new());
         files.rename(&unfinished(&data_name(number)), &data_name(number))?;
         write_whole(files, &index_name(number), &index)?;
         cache.forget(number);
         let index = Index::open(files.open(&index_name(number))?, owner, cache.clone());
-        let sealed =
-            index.and_then(|index| Sealed::new(self.header, self.file, self.written, index));
+        let (file, bytes) = (self.file.file, self.file.bytes);
+        let sealed = index.and_then(|index| Sealed::new(self.header, file, bytes, index));
         sealed.map(Arc::new).map_err(as_io)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.write_at(&self.buffer, self.written)?;
-        self.written += self.buffer.len() as u64;
+        self.file.write(&self.buffer)?;
         self.buffer.clear();
         Ok(())
     }
@@ -107,30 +108,14 @@ impl Shared {
             covers_to: last.header.covers_to,
             ..first.header
         };
-        let mut writer = GroupedWriter::create(&*self.files, header)?;
-        for (topic, runs) in runs_by_topic(segments) {
-            let Some(first_seq) = self.wanted_from(topic) else {
-                continue;
-            };
-            for (segment, slot) in runs {
-                let start = segment.runs[slot].data.start;
-                let mut reader = segment.reader(slot, start);
-                while let Some(item) = reader.next()? {
-                    match item {
-                        RunItem::Event { event, .. } if event.seq() >= first_seq => {
-                            if keep(&event).map_err(io::Error::other)? {
-                                writer.add(&event)?;
-                            }
-                        }
-                        RunItem::Event { .. } => {}
-                        RunItem::Damage(range) => {
-                            self.note_damage(segment, range);
-                            self.quarantine(segment.header.number, &*segment.file)?;
-                        }
-                    }
-                }
-            }
-        }
+        // Pauses go by what is read, which is more than what is written.
+        let pace = |_| Ok(self.pacer.may_pause());
+        let copied = GroupedWriter::create(&*self.files, header, &pace)
+            .and_then(|writer| self.copy_wanted(segments, &keep, writer));
+        let writer = copied.inspect_err(|_| {
+            // It would be in nobody's way, but it takes space.
+            let _ = self.files.remove(&unfinished(&data_name(header.number)));
+        })?;
         if writer.is_empty() {
             self.files.remove(&unfinished(&data_name(header.number)))?;
             return self.remove_segments(segments);
@@ -154,6 +139,45 @@ impl Shared {
             self.files.remove(&index_name(number))?;
         }
         self.files.sync_names()
+    }
+
+    /// Copies the wanted events of segments, topic by topic.
+    fn copy_wanted<'a>(
+        &self,
+        segments: &[Arc<Sealed>],
+        keep: &impl Fn(&StoredEvent) -> Result<bool, ReadError>,
+        mut writer: GroupedWriter<'a>,
+    ) -> io::Result<GroupedWriter<'a>> {
+        let mut read_bytes = 0;
+        for (topic, runs) in runs_by_topic(segments) {
+            let Some(first_seq) = self.wanted_from(topic) else {
+                continue;
+            };
+            for (segment, slot) in runs {
+                let start = segment.runs[slot].data.start;
+                let mut reader = segment.reader(slot, start);
+                while let Some(item) = reader.next()? {
+                    let event = match item {
+                        RunItem::Event { event, .. } => event,
+                        RunItem::Damage(range) => {
+                            self.note_damage(segment, range);
+                            self.quarantine(segment.header.number, &*segment.file)?;
+                            continue;
+                        }
+                    };
+                    read_bytes += event.record().len();
+                    if event.seq() >= first_seq && keep(&event).map_err(io::Error::other)? {
+                        writer.add(&event)?;
+                    }
+                    if read_bytes >= PIECE_BYTES {
+                        self.pace_rewriting(read_bytes as u64)?;
+                        read_bytes = 0;
+                    }
+                }
+            }
+        }
+        self.pace_rewriting(read_bytes as u64)?;
+        Ok(writer)
     }
 
     /// The first position that a topic keeps; `None` if it is gone.

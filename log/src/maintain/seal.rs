@@ -2,6 +2,7 @@
 
 use super::gather::{GATHERED_BYTES, gather};
 use super::rewrite::GroupedWriter;
+use crate::pace::SEAL_AHEAD;
 use crate::record::StoredEvent;
 use crate::recovery::{reindex, write_index};
 use crate::segment::index::IndexBuilder;
@@ -9,8 +10,12 @@ use crate::segment::sealed::Sealed;
 use crate::segment::stream::StreamEntry;
 use crate::segment::{HEADER_BYTES, Layout, SegmentHeader, data_name};
 use crate::shared::Shared;
+use std::cell::Cell;
 use std::io;
 use std::sync::{Arc, PoisonError};
+
+/// So many entries are copied while the view is locked: publishers wait for that.
+const ENTRIES_AT_A_TIME: usize = 4_096;
 
 /// What sealing needs of a full segment, copied out of the view.
 struct Full {
@@ -31,29 +36,50 @@ struct Gathering {
     has_damage: bool,
 }
 
+/// How far the sealing of a segment has come.
+struct Progress {
+    /// What publishers had written when it began.
+    written_bytes: u64,
+    sealed_bytes: Cell<u64>,
+}
+
+impl Progress {
+    fn new(written_bytes: u64) -> Self {
+        Self {
+            written_bytes,
+            sealed_bytes: Cell::new(0),
+        }
+    }
+}
+
 impl Shared {
-    /// Seals every segment that is full.
-    pub(super) fn seal_full_segments(&self) -> io::Result<()> {
-        let _one_at_a_time = self
-            .rewriting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+    /// Seals every segment that is full. Returns how many there were.
+    pub(crate) fn seal_full_segments(&self) -> io::Result<usize> {
+        let _one_at_a_time = self.sealing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut count = 0;
         while let Some(full) = self.oldest_full() {
             let number = full.number;
             // What it changed beside its events is in no other place once it is sealed.
             self.store_state_changes(number, &full.file)?;
+            let progress = Progress::new(self.pacer.written_bytes());
             let sealed = match full.topics.len() {
                 0 => None,
                 1 => Some(self.seal_in_place(&full)?),
-                _ => Some(self.seal_grouped(&full)?),
+                _ => Some(self.seal_grouped(&full, &progress)?),
             };
             let mut view = self.view_mut();
-            let stream = view.streams.remove(0);
-            view.spare_entries.keep(stream);
+            let mut stream = view.streams.remove(0);
+            view.spare_entries.keep(&mut stream);
             if let Some(sealed) = &sealed {
                 view.add_sealed(sealed);
             }
+            self.throttle_by_backlog(&view);
             drop(view);
+            // What it kept of its events and keys may be much to let go of, so that is done without the lock.
+            drop(stream);
+            let left = full.file.bytes().unwrap_or(0);
+            self.pacer
+                .note_sealed(left.saturating_sub(progress.sealed_bytes.get()));
             // Only now that readers find the ids in the sealed segment are they forgotten here.
             let forgotten = self.front().own_ids.forget_segment(number);
             drop(forgotten);
@@ -61,9 +87,9 @@ impl Shared {
                 self.files.remove(&data_name(number))?;
                 self.files.sync_names()?;
             }
-            self.upkeep_wake.notify_all();
+            count += 1;
         }
-        Ok(())
+        Ok(count)
     }
 
     fn oldest_full(&self) -> Option<Full> {
@@ -102,39 +128,77 @@ impl Shared {
 
     /// The index of a segment of one topic, if the view knows all that it has to say.
     fn known_index(&self, full: &Full) -> Option<IndexBuilder> {
-        let view = self.view();
         let [number] = full.topics.as_slice() else {
             return None;
         };
-        let (topic, run) = (view.topics.get(number)?, view.run(full.number, *number)?);
+        let name = {
+            let view = self.view();
+            let run = view.run(full.number, *number)?;
+            let topic = view.topics.get(number)?;
+            run.is_nameless().then(|| topic.name.clone())?
+        };
+        let mut entries = Vec::new();
+        loop {
+            let more = self.entries_of(full, *number, entries.len());
+            if more.is_empty() {
+                break;
+            }
+            entries.extend(more);
+        }
         let mut index = IndexBuilder::default();
-        run.is_nameless().then(|| {
-            index.add_nameless(*number, &topic.name, &run.entries);
-            index
-        })
+        index.add_nameless(*number, &name, &entries);
+        Some(index)
     }
 
-    fn seal_grouped(&self, full: &Full) -> io::Result<Arc<Sealed>> {
+    /// Some of a topic's entries, from the given one on; none at the end, or if the topic was deleted meanwhile.
+    fn entries_of(&self, full: &Full, topic: u32, from: usize) -> Vec<StreamEntry> {
+        let view = self.view();
+        let entries = view.run(full.number, topic).map(|run| &*run.entries);
+        let rest = entries.and_then(|entries| entries.get(from..));
+        let some = rest.unwrap_or_default().iter().take(ENTRIES_AT_A_TIME);
+        some.copied().collect()
+    }
+
+    /// Pauses after a piece, unless publishers are about as fast or other segments wait. False if it did not.
+    fn pace_sealing(&self, progress: &Progress, bytes: u64) -> bool {
+        let sealed_bytes = progress.sealed_bytes.get() + bytes;
+        progress.sealed_bytes.set(sealed_bytes);
+        self.pacer.note_sealed(bytes);
+        let written_bytes = self.pacer.written_bytes() - progress.written_bytes;
+        let is_late = written_bytes * SEAL_AHEAD > sealed_bytes;
+        // The last one is being written, and one is being sealed.
+        if !self.options.threads || is_late || self.view().streams.len() > 2 {
+            return false;
+        }
+        let rate = self.options.seal_bytes_per_second;
+        self.pacer.pause_sealing(bytes, rate)
+    }
+
+    fn seal_grouped(&self, full: &Full, progress: &Progress) -> io::Result<Arc<Sealed>> {
         let old = header_of(full)?;
         let header = SegmentHeader {
             layout: Layout::Grouped,
             generation: old.generation + 1,
             ..old
         };
-        let mut writer = GroupedWriter::create(&*self.files, header)?;
+        let pace = |bytes| Ok(self.pace_sealing(progress, bytes));
+        let mut writer = GroupedWriter::create(&*self.files, header, &pace)?;
         let mut gathering = Gathering::default();
         for topic in &full.topics {
-            let entries = match self.view().run(full.number, *topic) {
-                Some(run) => run.entries.clone(),
-                // It was deleted meanwhile.
-                None => continue,
-            };
-            for entry in entries {
-                if gathering.bytes + entry.bytes as usize > GATHERED_BYTES {
-                    self.write_gathered(full, &mut gathering, &mut writer)?;
+            let mut from = 0;
+            loop {
+                let entries = self.entries_of(full, *topic, from);
+                if entries.is_empty() {
+                    break;
                 }
-                gathering.bytes += entry.bytes as usize;
-                gathering.wanted.push(entry);
+                from += entries.len();
+                for entry in entries {
+                    if gathering.bytes + entry.bytes as usize > GATHERED_BYTES {
+                        self.write_gathered(full, &mut gathering, &mut writer)?;
+                    }
+                    gathering.bytes += entry.bytes as usize;
+                    gathering.wanted.push(entry);
+                }
             }
         }
         self.write_gathered(full, &mut gathering, &mut writer)?;
@@ -153,7 +217,7 @@ impl Shared {
         &self,
         full: &Full,
         gathering: &mut Gathering,
-        writer: &mut GroupedWriter,
+        writer: &mut GroupedWriter<'_>,
     ) -> io::Result<()> {
         gather(&*full.file, &gathering.wanted, &mut gathering.memory)?;
         let block = Arc::new(std::mem::take(&mut gathering.memory));

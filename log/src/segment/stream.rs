@@ -82,14 +82,16 @@ const MAX_SPARES: usize = 2;
 const MAX_SPARE_ENTRIES: usize = 262_144;
 
 impl SpareEntries {
-    /// Keeps the memory of a segment that is sealed.
-    pub(crate) fn keep(&mut self, segment: StreamSegment) {
+    /// Takes the memory that is worth keeping from a segment that is sealed. The rest may be much, and is let go of by
+    /// the caller when no lock is held.
+    pub(crate) fn keep(&mut self, segment: &mut StreamSegment) {
         let is_wanted = |entries: &Vec<StreamEntry>| {
             (MANY_ENTRIES + 1..=MAX_SPARE_ENTRIES).contains(&entries.capacity())
         };
-        let runs = segment.runs.into_values().map(|run| run.entries);
+        let runs = segment.runs.values_mut().map(|run| &mut run.entries);
         let room = MAX_SPARES - self.0.len();
-        self.0.extend(runs.filter(is_wanted).take(room));
+        let kept = runs.filter(|entries| is_wanted(entries)).take(room);
+        self.0.extend(kept.map(std::mem::take));
     }
 
     /// Empty memory for more than `count` entries.
@@ -208,7 +210,7 @@ mod tests {
         let mut first = StreamRun::default();
         filled(&mut first, &mut spares, 3 * MANY_ENTRIES);
         let room = first.entries.capacity();
-        spares.keep(sealed(first));
+        spares.keep(&mut sealed(first));
         assert_eq!(spares.0.len(), 1);
 
         let mut second = StreamRun::default();
@@ -227,7 +229,7 @@ mod tests {
                 entries: Vec::with_capacity(room),
                 ..StreamRun::default()
             };
-            spares.keep(sealed(run));
+            spares.keep(&mut sealed(run));
         }
         assert_eq!(spares.0.len(), MAX_SPARES);
         let kept = spares.0.iter().map(Vec::capacity);

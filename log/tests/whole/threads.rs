@@ -2,7 +2,11 @@
 //! doubled or out of order, and whatever was acknowledged is found at once. Once in a real folder, and once on a disk
 //! that dawdles, so that the threads meet in all ways.
 
+mod blocking;
 mod dawdling;
+mod power_loss;
+mod prepared;
+mod seam;
 
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::{ALL, read_all};
