@@ -84,6 +84,7 @@ macro_rules! conformance_suite {
                 payload_text_is_kept,
                 awkward_strings_are_spelled_as_json,
                 parts_of_a_record_can_be_asked_for,
+                what_no_record_can_hold_is_refused,
             }
             duplicates {
                 an_own_id_is_stored_once,
