@@ -154,6 +154,7 @@ impl Front {
             id: &id,
             ts,
             seq,
+            stored_ms: bus_ts,
         };
         topic
             .spelling
@@ -167,6 +168,7 @@ impl Front {
             after_sync: topic.visible_after_sync(seq),
             keyed: event.key_json_bytes().is_some(),
             has_own_id: event.has_own_id(),
+            own_ts_stored_ms: event.ts().map(|_| bus_ts),
         });
         let placed = Placed { id, seq, ts };
         if event.has_own_id() {

@@ -33,7 +33,7 @@ impl GroupedWriter {
             header,
             written: 0,
             buffer: header.encode(),
-            index: IndexBuilder::default(),
+            index: IndexBuilder::new(header.created_ms),
         })
     }
 

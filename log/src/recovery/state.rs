@@ -138,6 +138,10 @@ impl State {
         let run = segment.runs.entry(number).or_default();
         run.push(entry, event.key().as_deref());
         run.has_own_ids |= event.has_own_id();
+        // What an older version stored is as old as the newest time before it, where it does not say.
+        let known_ms = self.topics.get(&number).map_or(0, |topic| topic.last_ts);
+        let stored_ms = event.stored_ms().unwrap_or(known_ms);
+        run.note_stored(seq, event.has_own_ts().then_some(stored_ms));
         if event.has_own_id()
             && let Some(id) = Id::own(&event.id())
         {
@@ -153,7 +157,8 @@ impl State {
         let given = if event.has_own_ts() { 0 } else { event.ts() };
         let tag = tag_of(self.log_id, event.topic_number());
         let made = MadeId::parse(&event.id()).filter(|made| made.tag == tag);
-        given.max(made.map_or(0, |made| made.ms))
+        let stored_ms = event.stored_ms().unwrap_or(0);
+        given.max(stored_ms).max(made.map_or(0, |made| made.ms))
     }
 
     /// Moves a topic behind an event. Only where damage took the record that made the topic is it made here, from
