@@ -3,12 +3,19 @@
 use crate::error::{BadOption, BadPattern};
 use crate::pattern::Pattern;
 use crate::topic::TopicConfig;
-use prombus_store::{Clock, SystemClock};
+use prombus_store::{Clock, MAX_ID_BYTES, SystemClock};
 use std::fmt;
 use std::sync::Arc;
 
 /// The longest that a group's changes may wait to be written.
 const MAX_ACK_FLUSH_MS: u64 = 60_000;
+/// The largest payload: with everything else that an event may have it fits into a record of the log, which holds
+/// 64 MiB, also as part of a dead letter.
+const MAX_PAYLOAD_BYTES: usize = 32 << 20;
+/// The most bytes that headers, tags or causes of an event may have together. JSON spells a byte with up to six.
+const MAX_FIELD_BYTES: usize = 512 << 10;
+/// The longest session id.
+const MAX_SID_BYTES: usize = 1024;
 /// The widest window of unsettled events per group.
 pub(crate) const MAX_GROUP_WINDOW: usize = 1 << 20;
 
@@ -122,19 +129,7 @@ impl BusOptions {
                 "it has to be at least 1",
             ));
         }
-        if self.limits.max_payload_bytes < 4 {
-            return Err(BadOption::new(
-                "max_payload_bytes",
-                "not even null would fit",
-            ));
-        }
-        // The record's head has 16 bits for the length of a key as JSON spells it, which is up to six times as long.
-        if self.limits.max_key_bytes > 512 {
-            return Err(BadOption::new(
-                "max_key_bytes",
-                "keys have at most 512 bytes",
-            ));
-        }
+        self.limits.check()?;
         for (name, config) in &self.topic_defaults {
             config.check()?;
             let shared = config.snapshot_topic.is_some() && Pattern::is_pattern(name);
@@ -152,6 +147,62 @@ impl BusOptions {
             .iter()
             .map(|(pattern, config)| Ok((Pattern::for_topics(pattern)?, config.clone())))
             .collect()
+    }
+}
+
+impl Limits {
+    /// Refuses limits under which an event could be published that no store can hold.
+    fn check(&self) -> Result<(), BadOption> {
+        if self.max_payload_bytes < 4 {
+            let why = "not even null would fit";
+            return Err(BadOption::new("max_payload_bytes", why));
+        }
+        // The record's head has 16 bits for the length of a key as JSON spells it, which is up to six times as long.
+        let tag_bytes = self.max_tags.saturating_mul(self.max_tag_bytes);
+        let cause_bytes = self.max_causes.saturating_mul(MAX_ID_BYTES);
+        for (name, bytes, limit, why) in [
+            (
+                "max_payload_bytes",
+                self.max_payload_bytes,
+                MAX_PAYLOAD_BYTES,
+                "it may be at most 33554432 (32 MiB)",
+            ),
+            (
+                "max_key_bytes",
+                self.max_key_bytes,
+                512,
+                "keys have at most 512 bytes",
+            ),
+            (
+                "max_sid_bytes",
+                self.max_sid_bytes,
+                MAX_SID_BYTES,
+                "it may be at most 1024",
+            ),
+            (
+                "max_header_bytes",
+                self.max_header_bytes,
+                MAX_FIELD_BYTES,
+                "it may be at most 524288",
+            ),
+            (
+                "max_tags",
+                tag_bytes,
+                MAX_FIELD_BYTES,
+                "max_tags times max_tag_bytes may be at most 524288",
+            ),
+            (
+                "max_causes",
+                cause_bytes,
+                MAX_FIELD_BYTES,
+                "it may be at most 8192",
+            ),
+        ] {
+            if bytes > limit {
+                return Err(BadOption::new(name, why));
+            }
+        }
+        Ok(())
     }
 }
 

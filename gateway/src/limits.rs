@@ -8,7 +8,9 @@ mod config;
 mod topics;
 
 pub use bucket::{Bucket, RetryAfter};
-pub use config::{BadRate, LimitsConfig, Rate};
+pub use config::{
+    BadLimit, BadRate, LimitsConfig, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Rate, SizeTooLarge,
+};
 pub use topics::TopicLimits;
 
 /// Which limit was reached.

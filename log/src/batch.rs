@@ -2,6 +2,7 @@
 //! of its events when they are added, on the caller's thread; committing only has to fill in id, ts and seq.
 
 mod memory;
+mod sizes;
 
 use crate::event_id::Id;
 use crate::json_text::push_string;

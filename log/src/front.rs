@@ -77,6 +77,8 @@ pub(crate) struct NewEvent {
     pub(crate) after_sync: bool,
     pub(crate) keyed: bool,
     pub(crate) has_own_id: bool,
+    /// When it was stored, where its publisher gave the ts.
+    pub(crate) own_ts_stored_ms: Option<u64>,
 }
 
 /// A change to topics on its way to the readers.

@@ -50,7 +50,7 @@ pub use options::{Listener, LogOptions, TOMBSTONE_MS};
 pub use receipt::{
     EventOutcome, Keyed, Page, Past, Placed, ReadLimit, Receipt, TimePage, TimeRange,
 };
-pub use record::{EventBlock, StoredEvent};
+pub use record::{EventBlock, MAX_RECORD_BYTES, StoredEvent};
 pub use recovery::{CutTail, OpenError, OpenReport};
 pub use topic::{Durability, TopicInfo, TopicOptions};
 pub use verify::{VerifyReport, verify};

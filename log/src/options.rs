@@ -1,6 +1,7 @@
 //! How a log is opened: its limits, each with a name, and what is passed in.
 
 use crate::clock::{Clock, SystemClock};
+use crate::recovery::OpenError;
 use std::sync::Arc;
 
 /// Is told what readers can see now. Called by the thread that made it so, in order per topic; must not block.
@@ -18,6 +19,12 @@ pub trait Listener: Send + Sync + 'static {
 
 /// How long a tombstone is kept at least where nobody says otherwise.
 pub const TOMBSTONE_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The bounds of the options below. A segment's offsets have 32 bits; a segment may grow over its size by what waits to
+/// be written, which is at most twice `max_pending_bytes`, and starts with all keyed records.
+const MAX_SEGMENT_BYTES: u64 = 1 << 30;
+const MAX_PENDING_BYTES: u64 = 256 << 20;
+const MAX_KEYED_BYTES: u64 = 1 << 30;
 
 /// Limits of a log and what it gets from outside.
 #[derive(Clone)]
@@ -59,6 +66,30 @@ pub struct LogOptions {
     /// Whether the log runs its own threads. Without them nothing is written or sealed until [`crate::Log::commit_now`]
     /// and [`crate::Log::maintain`] are called, which makes every step of a test repeatable.
     pub threads: bool,
+}
+
+impl LogOptions {
+    /// Refuses options with which an offset could be larger than the format holds.
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        for (name, value, limit) in [
+            ("segment_bytes", self.segment_bytes, MAX_SEGMENT_BYTES),
+            (
+                "max_pending_bytes",
+                self.max_pending_bytes as u64,
+                MAX_PENDING_BYTES,
+            ),
+            (
+                "max_keyed_bytes",
+                self.max_keyed_bytes as u64,
+                MAX_KEYED_BYTES,
+            ),
+        ] {
+            if value > limit {
+                return Err(OpenError::OptionTooLarge { name, limit });
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Default for LogOptions {

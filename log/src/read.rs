@@ -236,7 +236,7 @@ impl Shared {
     }
 
     /// What an index said; if it turns out damaged it is made again and `None` says to look at the view anew.
-    fn healed<T>(
+    pub(crate) fn healed<T>(
         &self,
         segment: &Arc<Sealed>,
         outcome: Result<T, IndexError>,

@@ -7,6 +7,7 @@ mod spelling;
 mod state;
 
 pub use event::{EventBlock, StoredEvent};
+pub use frame::MAX_RECORD_BYTES;
 pub(crate) use frame::{FRAME_BYTES, Frame, FrameError, Kind, LAST_OF_BATCH, read_frame};
 pub(crate) use spelling::{EventPlace, EventSpelling};
 pub(crate) use state::{StateRecord, TopicRecord};

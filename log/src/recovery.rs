@@ -71,6 +71,14 @@ pub enum OpenError {
     /// Another process has it open.
     #[error("another process has this log open")]
     InUse,
+    /// An option is larger than the format allows.
+    #[error("{name} may be at most {limit}")]
+    OptionTooLarge {
+        /// The option's name.
+        name: &'static str,
+        /// Its bound.
+        limit: u64,
+    },
     /// The disk failed.
     #[error("opening the log failed: {0}")]
     Io(#[from] io::Error),
@@ -131,6 +139,7 @@ pub(crate) fn open(
     files: Arc<dyn Files>,
     options: LogOptions,
 ) -> Result<(Parts, OpenReport), OpenError> {
+    options.check()?;
     match check_folder(&*files) {
         // A file that vanished under the look shows that someone has the log open; the lock will tell.
         Err(OpenError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}

@@ -178,6 +178,7 @@ impl View {
                 run.make_room(&mut self.spare_entries);
                 run.push(entry, key.as_deref());
                 run.has_own_ids |= event.has_own_id;
+                run.note_stored(event.seq, event.own_ts_stored_ms);
                 tail_seq = event.seq;
             }
             run.tail.store(tail_seq, Ordering::Release);

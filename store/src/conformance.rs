@@ -84,6 +84,7 @@ macro_rules! conformance_suite {
                 payload_text_is_kept,
                 awkward_strings_are_spelled_as_json,
                 parts_of_a_record_can_be_asked_for,
+                what_no_record_can_hold_is_refused,
             }
             duplicates {
                 an_own_id_is_stored_once,
@@ -140,6 +141,7 @@ macro_rules! conformance_suite {
                 the_latest_of_each_key_is_kept,
                 every_position_stays_readable,
                 tombstones_stay_a_day_and_may_go_then,
+                a_tombstone_with_an_older_ts_stays_its_day,
                 a_topic_may_be_compacted_to_nothing,
                 other_topics_are_left_alone,
                 what_is_kept_is_found,

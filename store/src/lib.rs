@@ -14,9 +14,9 @@ mod wrapper;
 
 pub use prombus_log::{
     Batch, Change, Clock, CommitError, Draft, Durability, EncodedEvent, EventOutcome, Expect, Id,
-    IdConflict, Keyed, LimitReached, MAX_ID_BYTES, MAX_SEQ, MadeId, ManualClock, Page, Past,
-    Placed, ReadError, ReadLimit, Receipt, StoreFailed, StoredEvent, SystemClock, TOMBSTONE_MS,
-    TimePage, TimeRange, TopicInfo, TopicOptions, UnknownTopic, VersionMismatch,
+    IdConflict, Keyed, LimitReached, MAX_ID_BYTES, MAX_RECORD_BYTES, MAX_SEQ, MadeId, ManualClock,
+    Page, Past, Placed, ReadError, ReadLimit, Receipt, StoreFailed, StoredEvent, SystemClock,
+    TOMBSTONE_MS, TimePage, TimeRange, TopicInfo, TopicOptions, UnknownTopic, VersionMismatch,
 };
 pub use tails::{TailWatch, TopicsWatch};
 pub use wrapper::Wrapper;

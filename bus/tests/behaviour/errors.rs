@@ -203,6 +203,41 @@ async fn bus_options_that_make_no_sense() {
         },
         BusOptions {
             limits: Limits {
+                max_payload_bytes: (32 << 20) + 1,
+                ..Limits::default()
+            },
+            ..good.clone()
+        },
+        BusOptions {
+            limits: Limits {
+                max_sid_bytes: 1025,
+                ..Limits::default()
+            },
+            ..good.clone()
+        },
+        BusOptions {
+            limits: Limits {
+                max_header_bytes: 1 << 20,
+                ..Limits::default()
+            },
+            ..good.clone()
+        },
+        BusOptions {
+            limits: Limits {
+                max_tags: usize::MAX,
+                ..Limits::default()
+            },
+            ..good.clone()
+        },
+        BusOptions {
+            limits: Limits {
+                max_causes: 8193,
+                ..Limits::default()
+            },
+            ..good.clone()
+        },
+        BusOptions {
+            limits: Limits {
                 max_key_bytes: 513,
                 ..Limits::default()
             },

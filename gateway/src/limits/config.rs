@@ -29,12 +29,39 @@ pub struct Rate {
     pub refill_per_sec: u32,
 }
 
+/// The largest `max_message_bytes`. What comes in one message is stored together, and what a store takes in one step
+/// has a limit.
+pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// The largest `max_payload_bytes`.
+pub const MAX_PAYLOAD_BYTES: usize = 32 << 20;
+
 /// A rate that would let nothing through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{name}: capacity and refill_per_sec have to be at least 1; leave it out for no limit")]
 pub struct BadRate {
     /// Which limit.
     pub name: &'static str,
+}
+
+/// A size that no store could take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{name} may be at most {limit}")]
+pub struct SizeTooLarge {
+    /// Which limit.
+    pub name: &'static str,
+    /// Its bound.
+    pub limit: usize,
+}
+
+/// What is wrong with the limits of a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BadLimit {
+    /// A rate lets nothing through.
+    #[error(transparent)]
+    Rate(#[from] BadRate),
+    /// A size is over its bound.
+    #[error(transparent)]
+    Size(#[from] SizeTooLarge),
 }
 
 impl Default for LimitsConfig {
@@ -50,8 +77,24 @@ impl Default for LimitsConfig {
 }
 
 impl LimitsConfig {
-    /// Refuses rates that make no sense.
-    pub fn check(&self) -> Result<(), BadRate> {
+    /// Refuses rates that make no sense and sizes that no store could take.
+    pub fn check(&self) -> Result<(), BadLimit> {
+        for (name, bytes, limit) in [
+            (
+                "limits.max_payload_bytes",
+                self.max_payload_bytes,
+                MAX_PAYLOAD_BYTES,
+            ),
+            (
+                "limits.max_message_bytes",
+                self.max_message_bytes,
+                MAX_MESSAGE_BYTES,
+            ),
+        ] {
+            if bytes > limit {
+                return Err(SizeTooLarge { name, limit }.into());
+            }
+        }
         for (name, rate) in [
             ("limits.conn_publish", self.conn_publish),
             ("limits.conn_delivery", self.conn_delivery),
@@ -93,6 +136,26 @@ mod tests {
         };
         assert_eq!(config, expected);
         assert_eq!(config.check(), Ok(()));
+        let sizes = LimitsConfig {
+            max_payload_bytes: MAX_PAYLOAD_BYTES,
+            max_message_bytes: MAX_MESSAGE_BYTES,
+            ..config
+        };
+        assert_eq!(sizes.check(), Ok(()));
+        let too_large = LimitsConfig {
+            max_payload_bytes: MAX_PAYLOAD_BYTES + 1,
+            ..config
+        };
+        let refused = too_large.check().map_err(|bad| bad.to_string());
+        assert_eq!(
+            refused,
+            Err("limits.max_payload_bytes may be at most 33554432".into())
+        );
+        let too_large = LimitsConfig {
+            max_message_bytes: MAX_MESSAGE_BYTES + 1,
+            ..config
+        };
+        assert!(too_large.check().is_err());
     }
 
     #[test]

@@ -14,9 +14,6 @@ use crate::topic::Durability;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// About what the log adds to the JSON of an event: the record's head, id, ts, topic and seq.
-const ADDED_BYTES: usize = 192;
-
 /// A batch that was taken in.
 pub(crate) struct Admitted {
     pub(crate) receipt: Receipt,
@@ -47,6 +44,7 @@ impl Front {
         if self.pending.bytes.len() > self.limits.max_pending_bytes {
             return Err(limit("max_pending_bytes", self.limits.max_pending_bytes));
         }
+        self.check_sizes(batch)?;
         self.check_changes(batch)?;
         let mut to_store = match batch.is_atomic() {
             true => Some(self.check_events(batch, held)?),
@@ -60,10 +58,8 @@ impl Front {
         self.apply_changes(batch, continues, &mut receipt);
 
         // In one step, so that a large batch is not copied over and over while its group grows.
-        let events = batch.events().len();
-        let bytes = batch.text_bytes() + events * ADDED_BYTES;
-        self.pending.events.reserve(events);
-        self.pending.bytes.reserve(bytes);
+        self.pending.events.reserve(batch.events().len());
+        self.pending.bytes.reserve(batch.record_bytes());
         let mut wants_sync = !batch.changes().is_empty();
         let mut last: Option<(&Arc<str>, usize)> = None;
         for (at, event) in batch.events().enumerate() {
@@ -159,6 +155,7 @@ impl Front {
             id: &id,
             ts,
             seq,
+            stored_ms: bus_ts,
         };
         topic
             .spelling
@@ -172,6 +169,7 @@ impl Front {
             after_sync: topic.visible_after_sync(seq),
             keyed: event.key_json_bytes().is_some(),
             has_own_id: event.has_own_id(),
+            own_ts_stored_ms: event.ts().map(|_| bus_ts),
         });
         let placed = Placed { id, seq, ts };
         if event.has_own_id() {
@@ -181,6 +179,17 @@ impl Front {
         }
         outcomes.push(EventOutcome::Stored(placed));
         durability
+    }
+
+    /// Refuses a batch with a record that readers would take for damage, or that is larger than everything that may
+    /// wait to be written.
+    fn check_sizes(&self, batch: &Batch) -> Result<(), CommitError> {
+        batch.check_record_sizes()?;
+        let most = self.limits.max_pending_bytes;
+        if batch.record_bytes() > most {
+            return Err(limit("max_pending_bytes", most));
+        }
+        Ok(())
     }
 
     /// Checks every expectation of the changes, each against what the ones before it leave behind.

@@ -33,8 +33,13 @@ impl Shared {
         for due in self.topics_to_compact() {
             let number = due.number;
             for segment in self.segments_to_compact(&due.topic, number)? {
+                let created_ms = segment.header.created_ms;
                 self.rewrite(&[segment], |event| {
-                    Ok(event.topic_number() != number || self.is_wanted(number, event)?)
+                    if event.topic_number() != number {
+                        return Ok(true);
+                    }
+                    let stored_ms = event.stored_ms().unwrap_or(created_ms);
+                    self.is_wanted(number, event, stored_ms)
                 })?;
             }
             let mut view = self.view_mut();
@@ -97,7 +102,12 @@ impl Shared {
     }
 
     /// Whether an event has to stay: it has no key, or it is the latest of its key and no old tombstone.
-    fn is_wanted(&self, number: u32, event: &StoredEvent) -> Result<bool, ReadError> {
+    fn is_wanted(
+        &self,
+        number: u32,
+        event: &StoredEvent,
+        stored_ms: u64,
+    ) -> Result<bool, ReadError> {
         let Some(key) = event.key() else {
             return Ok(true);
         };
@@ -105,7 +115,7 @@ impl Shared {
         if latest.is_some_and(|latest| latest.seq() > event.seq()) {
             return Ok(false);
         }
-        let age_ms = self.options.clock.now_ms().saturating_sub(event.ts());
+        let age_ms = self.options.clock.now_ms().saturating_sub(stored_ms);
         let may_go = event.is_tombstone() && age_ms > self.options.tombstone_ms;
         Ok(!may_go || self.has_older(number, &key, event.seq())?)
     }

@@ -1,6 +1,8 @@
 //! Retention: which positions a topic forgets, by age, by count and by bytes.
 
 use crate::batch::{Batch, Change};
+use crate::error::ReadError;
+use crate::segment::sealed::RunItem;
 use crate::shared::Shared;
 use crate::view::{TopicView, View};
 use std::sync::Arc;
@@ -9,8 +11,8 @@ use std::sync::Arc;
 struct Limits {
     topic: Arc<str>,
     number: u32,
-    /// The ts of the oldest event to keep, where something may be older.
-    cutoff_ts: Option<u64>,
+    /// When the oldest event to keep was stored, where something may be older.
+    cutoff_ms: Option<u64>,
     /// The first position that count and bytes leave.
     first_seq: u64,
     /// The tail when this was found.
@@ -25,8 +27,8 @@ impl Shared {
         for limits in &mut limits {
             // The longest run of events at the front that are all older goes. Nothing behind the tail that was seen
             // does, and nothing where the disk does not answer.
-            if let Some(cutoff_ts) = limits.cutoff_ts
-                && let Ok(kept) = self.find_ts(&limits.topic, cutoff_ts)
+            if let Some(cutoff_ms) = limits.cutoff_ms
+                && let Ok(kept) = self.first_stored_since(limits.number, cutoff_ms)
             {
                 let behind_tail = limits.tail_seq + 1;
                 let kept_from = kept.unwrap_or(behind_tail).min(behind_tail);
@@ -34,6 +36,54 @@ impl Shared {
             }
         }
         self.trim(&limits, now_ms);
+    }
+
+    /// The first position that a topic keeps whose event was stored at this time or later. Whole runs are told by their
+    /// directories; of the one in which the time falls, only what retention is about to take is read.
+    fn first_stored_since(&self, number: u32, since_ms: u64) -> Result<Option<u64>, ReadError> {
+        // What is not sealed is looked at together with what is, since sealing moves events from one to the other.
+        let (runs, first_seq, unsealed) = {
+            let view = self.view();
+            let Some(topic) = view.topics.get(&number) else {
+                return Ok(None);
+            };
+            let unsealed = view.streams.iter().find_map(|stream| {
+                let run = stream.runs.get(&number)?;
+                let mut kept = run.entries_from(topic.first_seq).iter();
+                kept.find(|entry| run.stored_ms(entry) >= since_ms)
+            });
+            let unsealed = unsealed.map(|entry| entry.seq);
+            (topic.runs.clone(), topic.first_seq, unsealed)
+        };
+        for run in &runs {
+            let info = run.info();
+            if info.last_seq < first_seq || info.max_stored_ms < since_ms {
+                continue;
+            }
+            let from_seq = first_seq.max(info.first_seq);
+            if info.min_stored_ms >= since_ms {
+                return Ok(Some(from_seq));
+            }
+            let segment = &run.segment;
+            let offset = segment.offset_for_seq(run.slot, from_seq);
+            let Some(offset) = self.healed(segment, offset)? else {
+                return self.first_stored_since(number, since_ms);
+            };
+            let mut reader = segment.reader(run.slot, offset);
+            while let Some(item) = reader.next()? {
+                match item {
+                    RunItem::Event { event, .. } if event.seq() >= from_seq => {
+                        let stored_ms = event.stored_ms();
+                        if stored_ms.unwrap_or(segment.header.created_ms) >= since_ms {
+                            return Ok(Some(event.seq()));
+                        }
+                    }
+                    RunItem::Event { .. } => {}
+                    RunItem::Damage(range) => self.note_damage(segment, range),
+                }
+            }
+        }
+        Ok(unsealed)
     }
 
     /// Moves the topics' first positions, except where another topic of the name has come meanwhile.
@@ -71,16 +121,16 @@ impl Shared {
             let by_bytes = options
                 .max_bytes
                 .map_or(0, |most| first_within(&view, topic, most));
-            let cutoff_ts = options
+            let cutoff_ms = options
                 .retention_ms
                 .map(|retention_ms| now_ms.saturating_sub(retention_ms))
-                .filter(|cutoff_ts| oldest_ts(&view, topic) < *cutoff_ts);
+                .filter(|cutoff_ms| oldest_stored_ms(&view, topic) < *cutoff_ms);
             let first_seq = by_events.max(by_bytes);
-            if cutoff_ts.is_some() || first_seq > topic.first_seq {
+            if cutoff_ms.is_some() || first_seq > topic.first_seq {
                 limits.push(Limits {
                     topic: topic.name.clone(),
                     number: topic.number,
-                    cutoff_ts,
+                    cutoff_ms,
                     first_seq,
                     tail_seq,
                 });
@@ -90,18 +140,19 @@ impl Shared {
     }
 }
 
-/// A ts that no kept event at the front is older than; lower than all where that is not known.
-fn oldest_ts(view: &View, topic: &TopicView) -> u64 {
+/// A time that no kept event at the front was stored before.
+fn oldest_stored_ms(view: &View, topic: &TopicView) -> u64 {
     let mut runs = topic.runs.iter().map(|run| run.info());
     if let Some(run) = runs.find(|run| run.last_seq >= topic.first_seq) {
-        return run.min_ts;
+        return run.min_stored_ms;
     }
     let mut streams = view.streams.iter();
     let first = streams.find_map(|stream| {
         let run = stream.runs.get(&topic.number)?;
-        run.entries_from(topic.first_seq).first()
+        let first = run.entries_from(topic.first_seq).first()?;
+        Some(run.stored_ms(first))
     });
-    first.map_or(u64::MAX, |entry| entry.ts)
+    first.unwrap_or(u64::MAX)
 }
 
 /// The first position from which on the topic takes at most `most` bytes. Within a sealed run events count as of

@@ -35,7 +35,7 @@ impl<'a> GroupedWriter<'a> {
             file: PacedFile::new(file, pace),
             header,
             buffer: header.encode(),
-            index: IndexBuilder::default(),
+            index: IndexBuilder::new(header.created_ms),
         })
     }
 

@@ -5,14 +5,16 @@
 //! 12 topic number u32 | 16 seq u64 | 24 ts u64 | 32 topic at u16 | 34 key length u16
 //! 36 payload at u32 | 40 payload length u32 | 44 body
 //! ```
-//! Offsets are within the body; lengths of id and key are as JSON spells them. The id always starts at 7
+//! Where the publisher gave the ts, the time at which the event was stored (u64) lies between head and body, and a flag
+//! says so: ages count from it. Offsets are within the body; lengths of id and key are as JSON spells them. The id always starts at 7
 //! (`{"id":"`), the key follows the seq.
 
 use super::frame::{FrameError, Kind, read_frame, u32_at};
 use super::spelling::{EventPlace, EventSpelling};
 use crate::batch::EncodedEvent;
-use crate::event_id::Id;
+use crate::event_id::{Id, MadeId};
 use crate::json_text::{digits_of, unescape};
+use crate::receipt::Placed;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -25,6 +27,9 @@ const BEFORE_KEY: usize = br#","key":""#.len();
 pub(super) const OWN_ID: u8 = 1 << 1;
 pub(super) const OWN_TS: u8 = 1 << 2;
 pub(super) const TOMBSTONE: u8 = 1 << 3;
+/// The stored time lies before the body.
+pub(super) const STORED_TIME: u8 = 1 << 4;
+pub(super) const STORED_TIME_BYTES: usize = 8;
 
 /// A stored event: shared bytes of the block it was read with, and where it lies in them. Cloning copies no bytes.
 #[derive(Clone)]
@@ -45,14 +50,15 @@ pub struct EventBlock {
 }
 
 impl EventBlock {
-    /// Adds an event at the position it was given.
-    pub fn push(&mut self, event: EncodedEvent<'_>, id: &Id, ts: u64, seq: u64) {
+    /// Adds an event at the position it was given, which is stored at `stored_ms`.
+    pub fn push(&mut self, event: EncodedEvent<'_>, placed: &Placed, stored_ms: u64) {
         let place = EventPlace {
             topic_number: 0,
             topic: event.topic(),
-            id,
-            ts,
-            seq,
+            id: &placed.id,
+            ts: placed.ts,
+            seq: placed.seq,
+            stored_ms,
         };
         self.spelling
             .write(&mut self.records, event, &place, super::LAST_OF_BATCH);
@@ -96,6 +102,7 @@ impl StoredEvent {
             id,
             ts,
             seq,
+            stored_ms: ts,
         };
         EventSpelling::default().write(&mut block, event, &place, super::LAST_OF_BATCH);
         let bytes = block.len();
@@ -120,7 +127,11 @@ impl StoredEvent {
     ) -> Result<Self, FrameError> {
         let event = Self { block, at, bytes };
         // The checksum held, but a reader must not panic over a writer's mistake either.
-        let body = bytes.checked_sub(HEAD_BYTES).ok_or(FrameError::Damaged)?;
+        if bytes < HEAD_BYTES {
+            return Err(FrameError::Damaged);
+        }
+        let body = bytes.checked_sub(event.body_at());
+        let body = body.ok_or(FrameError::Damaged)?;
         let payload_end = event.payload_at() + u32_at(event.head(), 40) as usize;
         let before_payload = ID_AT + event.id_bytes() < event.topic_at()
             && event.key_at() + event.key_bytes().unwrap_or(0) <= event.payload_at();
@@ -159,6 +170,22 @@ impl StoredEvent {
     /// Its time in epoch milliseconds.
     pub fn ts(&self) -> u64 {
         self.u64_at(24)
+    }
+
+    /// When it was stored, in epoch milliseconds, which is what ages count from. `None` where its publisher chose both
+    /// id and ts and an older version stored it.
+    pub fn stored_ms(&self) -> Option<u64> {
+        if !self.has_own_ts() {
+            return Some(self.ts());
+        }
+        if self.head()[9] & STORED_TIME != 0 {
+            let mut array = [0; STORED_TIME_BYTES];
+            let at = self.at + HEAD_BYTES;
+            array.copy_from_slice(&self.block[at..at + STORED_TIME_BYTES]);
+            return Some(u64::from_le_bytes(array));
+        }
+        let made = MadeId::parse(&self.id()).filter(|_| !self.has_own_id());
+        made.map(|made| made.ms)
     }
 
     /// Its key.
@@ -207,7 +234,14 @@ impl StoredEvent {
     }
 
     fn body(&self) -> &[u8] {
-        &self.block[self.at + HEAD_BYTES..self.at + self.bytes]
+        &self.block[self.at + self.body_at()..self.at + self.bytes]
+    }
+
+    fn body_at(&self) -> usize {
+        match self.head()[9] & STORED_TIME {
+            0 => HEAD_BYTES,
+            _ => HEAD_BYTES + STORED_TIME_BYTES,
+        }
     }
 
     fn id_bytes(&self) -> usize {

@@ -7,8 +7,8 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(crate) const FRAME_BYTES: usize = 8;
 /// Flag of the last record of a batch; a batch without it at the end of the log was never acknowledged.
 pub(crate) const LAST_OF_BATCH: u8 = 1;
-/// No record is longer than this; a length above it is damage.
-pub(crate) const MAX_RECORD_BYTES: usize = 64 << 20;
+/// No record is longer than this behind its checksum; a length above it is damage.
+pub const MAX_RECORD_BYTES: usize = 64 << 20;
 
 /// What a record is. The numbers are on disk: a retired one is never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Spelling event records. Events that come in a row differ in little more than position and payload, so what they
 //! begin with is spelled once and then copied.
 
-use super::event::{HEAD_BYTES, ID_AT, OWN_ID, OWN_TS, TOMBSTONE};
+use super::event::{HEAD_BYTES, ID_AT, OWN_ID, OWN_TS, STORED_TIME, TOMBSTONE};
 use super::frame::{FRAME_BYTES, Kind, finish_frame, start_frame};
 use crate::batch::EncodedEvent;
 use crate::event_id::Id;
@@ -20,6 +20,8 @@ pub(crate) struct EventPlace<'a> {
     pub(crate) id: &'a Id,
     pub(crate) ts: u64,
     pub(crate) seq: u64,
+    /// The log's own time, which an event has beside the ts that its publisher gave.
+    pub(crate) stored_ms: u64,
 }
 
 /// How the last record began, for the next one.
@@ -27,6 +29,8 @@ pub(crate) struct EventPlace<'a> {
 pub(crate) struct EventSpelling {
     /// The head and the JSON up to the digits of the seq. What each event has its own of is written over.
     start: Vec<u8>,
+    /// Where the JSON begins in it.
+    body_at: usize,
     /// What `start` is good for, if any event that brings no id, ts or sid begins like this.
     common: Option<Common>,
 }
@@ -55,7 +59,7 @@ impl EventSpelling {
             false => self.spell(event, place),
         }
         let start = out.len();
-        let body = start + HEAD_BYTES;
+        let body = start + self.body_at;
         out.extend_from_slice(&self.start);
         push_integer(out, place.seq);
         let payload_at = out.len() - body + event.payload_offset_in_rest();
@@ -98,21 +102,25 @@ impl EventSpelling {
 
     fn spell(&mut self, event: EncodedEvent<'_>, place: &EventPlace<'_>) {
         let flags = if event.has_own_id() { OWN_ID } else { 0 }
-            | if event.ts().is_some() { OWN_TS } else { 0 };
+            | event.ts().map_or(0, |_| OWN_TS | STORED_TIME);
         let out = &mut self.start;
         out.clear();
         start_frame(out, Kind::Event, flags);
         out.extend_from_slice(&[0; HEAD_BYTES - FRAME_BYTES - 2]);
+        if event.ts().is_some() {
+            out.extend_from_slice(&place.stored_ms.to_le_bytes());
+        }
+        let body_at = out.len();
         out.extend_from_slice(br#"{"id":"#);
         push_string(out, place.id.as_str());
-        let id_length = out.len() - HEAD_BYTES - ID_AT - 1;
+        let id_length = out.len() - body_at - ID_AT - 1;
         out.extend_from_slice(event.sid_json());
         out.extend_from_slice(br#","ts":"#);
         let ts_at = out.len();
         push_integer(out, place.ts);
         let ts_digits = ts_at..out.len();
         out.extend_from_slice(br#","topic":""#);
-        let topic_at = out.len() - HEAD_BYTES;
+        let topic_at = out.len() - body_at;
         out.extend_from_slice(place.topic.as_bytes());
         out.extend_from_slice(br#"","seq":"#);
 
@@ -122,6 +130,7 @@ impl EventSpelling {
         head[12..16].copy_from_slice(&place.topic_number.to_le_bytes());
         head[TS_IN_HEAD].copy_from_slice(&place.ts.to_le_bytes());
         head[32..34].copy_from_slice(&(topic_at as u16).to_le_bytes());
+        self.body_at = body_at;
         self.common = is_plain(event).then(|| Common {
             topic_number: place.topic_number,
             topic: place.topic.clone(),
@@ -141,30 +150,37 @@ fn is_plain(event: EncodedEvent<'_>) -> bool {
 mod tests {
     use super::*;
     use crate::batch::{Batch, Draft};
+    use crate::record::StoredEvent;
     use proptest::prelude::*;
 
     proptest! {
         /// What is left of the events before never shows.
         #[test]
         fn a_spelling_that_is_used_again_writes_what_a_new_one_does(
-            events in prop::collection::vec((any::<bool>(), 0..4u32, any::<u64>()), 1..30),
+            events in prop::collection::vec((any::<bool>(), any::<bool>(), 0..4u32, any::<u64>()), 1..30),
         ) {
             let topic: Arc<str> = "a.topic".into();
             let id = Id::own("018bcfe6-2791-76f6-941a-c00000000023").expect("an id");
             let mut used = EventSpelling::default();
-            for (seq, (has_sid, cut, ts)) in events.into_iter().enumerate() {
+            for (seq, (has_sid, has_ts, cut, ts)) in events.into_iter().enumerate() {
                 // Times of various lengths, mostly the same one.
                 let ts = ts >> (cut * 20);
                 let mut batch = Batch::new();
                 let sid = has_sid.then_some("boot");
-                batch.publish(&topic, &Draft { sid, payload: "1", ..Draft::default() });
+                let own_ts = has_ts.then_some(ts);
+                batch.publish(&topic, &Draft { sid, ts: own_ts, payload: "1", ..Draft::default() });
                 let event = batch.events().next().expect("an event");
                 let (topic_number, seq) = (7, seq as u64);
-                let place = EventPlace { topic_number, topic: &topic, id: &id, ts, seq };
+                let stored_ms = ts / 2;
+                let place = EventPlace { topic_number, topic: &topic, id: &id, ts, seq, stored_ms };
                 let (mut again, mut anew) = (Vec::new(), Vec::new());
                 used.write(&mut again, event, &place, 0);
                 EventSpelling::default().write(&mut anew, event, &place, 0);
-                prop_assert_eq!(again, anew);
+                prop_assert_eq!(&again, &anew);
+                let stored = StoredEvent::read(Arc::new(again), 0).expect("a record");
+                prop_assert_eq!(stored.stored_ms(), Some(if has_ts { stored_ms } else { ts }));
+                prop_assert_eq!((stored.ts(), stored.seq(), stored.payload()), (ts, seq, "1"));
+                prop_assert_eq!(stored.topic(), "a.topic");
             }
         }
     }

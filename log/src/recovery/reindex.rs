@@ -47,7 +47,7 @@ pub(crate) fn reindex(
     let number = header.number;
     let file = files.open(&data_name(number))?;
     let data_bytes = file.bytes()?;
-    let mut builder = IndexBuilder::default();
+    let mut builder = IndexBuilder::new(header.created_ms);
     let mut scanner = Scanner::whole(file.clone(), data_bytes);
     while let Some(found) = scanner.next()? {
         match found {

@@ -243,6 +243,10 @@ impl State {
         let run = segment.runs.entry(number).or_default();
         run.push(entry, event.key().as_deref());
         run.has_own_ids |= event.has_own_id();
+        // What an older version stored is as old as the newest time before it, where it does not say.
+        let known_ms = self.topics.get(&number).map_or(0, |topic| topic.last_ts);
+        let stored_ms = event.stored_ms().unwrap_or(known_ms);
+        run.note_stored(seq, event.has_own_ts().then_some(stored_ms));
         if event.has_own_id()
             && let Some(id) = Id::own(&event.id())
         {

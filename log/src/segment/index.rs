@@ -26,7 +26,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"PROMIDX\n";
 /// The version of the index format, which changes apart from the segments': an index can always be made again.
-const INDEX_VERSION: u16 = 1;
+const INDEX_VERSION: u16 = 2;
 const SECTIONS: usize = 7;
 const SECTIONS_AT: usize = 32;
 const CHECKED: usize = SECTIONS_AT + SECTIONS * 24;

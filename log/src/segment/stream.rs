@@ -34,6 +34,8 @@ pub(crate) struct StreamRun {
     pub(crate) ordered: bool,
     /// Whether a publisher chose the id of one of the events.
     pub(crate) has_own_ids: bool,
+    /// When events were stored whose publisher gave the ts, by position.
+    pub(crate) own_ts_stored: Vec<(u64, u64)>,
 }
 
 /// Where one event lies.
@@ -155,9 +157,23 @@ impl StreamRun {
         }
     }
 
+    /// Notes when the event was stored that was pushed last, if its publisher gave the ts.
+    pub(crate) fn note_stored(&mut self, seq: u64, stored_ms: Option<u64>) {
+        self.own_ts_stored
+            .extend(stored_ms.map(|stored_ms| (seq, stored_ms)));
+    }
+
+    /// When the event of an entry was stored.
+    pub(crate) fn stored_ms(&self, entry: &StreamEntry) -> u64 {
+        let found = self
+            .own_ts_stored
+            .binary_search_by_key(&entry.seq, |(seq, _)| *seq);
+        found.map_or(entry.ts, |at| self.own_ts_stored[at].1)
+    }
+
     /// Whether the entries say everything that an index has to say.
     pub(crate) fn is_nameless(&self) -> bool {
-        self.keys.is_empty() && !self.has_own_ids
+        self.keys.is_empty() && !self.has_own_ids && self.own_ts_stored.is_empty()
     }
 
     /// The entries from `seq` on.

@@ -135,9 +135,9 @@ impl NetChanges {
     }
 }
 
-/// The log's own time of an event: in its ts unless the publisher gave that, and in its id if the log made it.
+/// The log's own time of an event: when it was stored, and in its id if the log made it.
 pub(crate) fn log_time(event: &StoredEvent, log_id: u64) -> u64 {
-    let given = if event.has_own_ts() { 0 } else { event.ts() };
+    let given = event.stored_ms().unwrap_or(0);
     let tag = tag_of(log_id, event.topic_number());
     let made = MadeId::parse(&event.id()).filter(|made| made.tag == tag);
     given.max(made.map_or(0, |made| made.ms))

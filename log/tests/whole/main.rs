@@ -10,6 +10,7 @@ mod finding;
 mod folders;
 mod ids;
 mod kill;
+mod limits;
 mod opening;
 mod plan;
 mod reading;

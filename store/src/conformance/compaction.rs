@@ -2,7 +2,7 @@
 
 use super::Harness;
 use super::case::{ALL, Case, all_time, at_most, keyed, payloads, plain, seqs, with_id};
-use crate::{Draft, EventOutcome, StoredEvent, TopicOptions};
+use crate::{Clock, Draft, EventOutcome, StoredEvent, TopicOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -122,6 +122,33 @@ pub async fn tombstones_stay_a_day_and_may_go_then<H: Harness>(harness: &H) {
     assert_eq!(case.store(&topic, &keyed("a", "\"back\"")).await.seq, 4);
     case.maintain().await;
     assert_eq!(case.latest_seq(&topic, "a").await, Some(4));
+}
+
+/// The day of a tombstone begins when it is stored, whatever ts its publisher gave, so that followers see it.
+pub async fn a_tombstone_with_an_older_ts_stays_its_day<H: Harness>(harness: &H) {
+    let (case, topic) = compacted(harness).await;
+    let gone = |key, ts| Draft {
+        tombstone: true,
+        ts: Some(ts),
+        ..keyed(key, "null")
+    };
+    let late_ms = case.clock.now_ms() + 100 * DAY_MS;
+    case.store_all(&topic, &[keyed("a", "1"), keyed("b", "1")])
+        .await;
+    case.store_all(&topic, &[gone("a", 10), gone("b", late_ms)])
+        .await;
+    let mut case = case;
+    for _ in 0..3 {
+        // Enough that compaction looks at the topic again, in segments of their own.
+        for number in 0..40 {
+            let key = format!("other-{}", number % 3);
+            case.store(&topic, &keyed(&key, "1")).await;
+        }
+        case.maintain().await;
+        case = case.reopen().await;
+        assert_eq!(case.latest_seq(&topic, "a").await, Some(3));
+        assert_eq!(case.latest_seq(&topic, "b").await, Some(4));
+    }
 }
 
 /// Where nothing is left, the first position to read is the next one to be given.

@@ -2,7 +2,9 @@
 
 use super::Harness;
 use super::case::{Case, START_MS, keyed, own_id, payloads, plain, with_id};
-use crate::{Draft, TopicOptions};
+use crate::{
+    Batch, Change, CommitError, Draft, Expect, LimitReached, MAX_RECORD_BYTES, TopicOptions,
+};
 
 /// Payloads whose meaning survives a JSON library and whose spelling does not.
 const ODD_PAYLOADS: [&str; 18] = [
@@ -150,4 +152,44 @@ pub async fn parts_of_a_record_can_be_asked_for<H: Harness>(harness: &H) {
     );
     assert_eq!((gone.seq(), gone.payload()), (2, "null"));
     assert!(gone.stored_bytes() >= gone.json().len());
+}
+
+/// A record has a largest size. What is over it is refused whole, and nothing of its batch happens: a store that took it
+/// could not read it again.
+pub async fn what_no_record_can_hold_is_refused<H: Harness>(harness: &H) {
+    let (case, topic) = Case::with_topic(harness).await;
+    let huge = format!("{:?}", "x".repeat(MAX_RECORD_BYTES));
+    let mut batch = Batch::new();
+    batch.publish(&topic, &plain("1"));
+    batch.publish(&topic, &plain(&huge));
+    let refused = case.store.commit(batch).await;
+    let limit = LimitReached {
+        name: "max_record_bytes",
+        limit: MAX_RECORD_BYTES as u64,
+    };
+    assert_eq!(refused, Err(CommitError::LimitReached(limit.clone())));
+
+    let put = Change::Put {
+        key: "k".into(),
+        value: vec![b'x'; MAX_RECORD_BYTES].into(),
+        expect: Expect::Any,
+    };
+    let attributes = "x".repeat(MAX_RECORD_BYTES);
+    let put_topic = Change::PutTopic {
+        topic: "other".into(),
+        options: TopicOptions {
+            attributes,
+            ..TopicOptions::default()
+        },
+    };
+    for change in [put, put_topic] {
+        let refused = case.change(change).await;
+        assert_eq!(refused, Err(CommitError::LimitReached(limit.clone())));
+    }
+    assert_eq!(case.store(&topic, &plain("2")).await.seq, 1);
+    let case = case.reopen().await;
+    assert_eq!(payloads(&case.all(&topic).await), ["2"]);
+    assert!(case.store.topic("other").is_none());
+    let keyed = case.store.get("k").await;
+    assert_eq!(keyed.expect("an answer"), None);
 }

@@ -61,6 +61,7 @@ impl State {
         if self.closed {
             return Err(CommitError::Closed);
         }
+        batch.check_record_sizes()?;
         self.check_room(batch, now_ms)?;
         plan::check(self, batch)?;
         let versions = self.change(batch.changes(), tails);

@@ -46,6 +46,13 @@ pub(super) struct Kept {
     pub(super) event: StoredEvent,
 }
 
+impl Kept {
+    /// When the event was stored. Every event here says so, since no older version has stored it.
+    pub(super) fn stored_ms(&self) -> u64 {
+        self.event.stored_ms().unwrap_or(self.event.ts())
+    }
+}
+
 /// What a topic can say of an id that a publisher brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Claim {
@@ -241,9 +248,7 @@ impl Topic {
     fn place(&mut self, event: EncodedEvent<'_>, now_ms: u64, block: &mut EventBlock) -> Placed {
         let seq = self.tail_seq + 1;
         let ms = self.last_ms.max(now_ms);
-        if event.id().is_none() || event.ts().is_none() {
-            self.last_ms = ms;
-        }
+        self.last_ms = ms;
         let tag = self.tag;
         let id = event
             .id()
@@ -252,9 +257,10 @@ impl Topic {
         if event.id().is_some() {
             self.own_ids.insert(id.as_str().into(), seq);
         }
-        block.push(event, &id, ts, seq);
+        let placed = Placed { id, seq, ts };
+        block.push(event, &placed, ms);
         self.tail_seq = seq;
-        Placed { id, seq, ts }
+        placed
     }
 
     /// What becomes of an event that brings the id of the one at `seq`.

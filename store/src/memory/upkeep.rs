@@ -26,12 +26,12 @@ impl Topic {
 
     fn apply_retention(&mut self, now_ms: u64) {
         let age_ms = self.options.retention_ms.unwrap_or(u64::MAX);
-        let oldest_ts = now_ms.saturating_sub(age_ms);
+        let oldest_ms = now_ms.saturating_sub(age_ms);
         let max_bytes = self.options.max_bytes.unwrap_or(u64::MAX);
         let max_events = self.options.max_events.unwrap_or(u64::MAX);
         while let Some(oldest) = self.events.front() {
             let over = self.bytes > max_bytes || self.events.len() as u64 > max_events;
-            if !over && oldest.event.ts() >= oldest_ts {
+            if !over && oldest.stored_ms() >= oldest_ms {
                 break;
             }
             self.first_seq = oldest.seq + 1;
@@ -41,11 +41,11 @@ impl Topic {
 
     /// Drops every event for whose key there is a newer one, and tombstones that have been there long enough.
     fn compact(&mut self, now_ms: u64) {
-        let oldest_tombstone_ts = now_ms.saturating_sub(TOMBSTONE_MS);
+        let oldest_tombstone_ms = now_ms.saturating_sub(TOMBSTONE_MS);
         let mut events = std::mem::take(&mut self.events);
         let held_bytes = self.bytes;
         events.retain(|kept| {
-            let stays = self.outlives_compaction(kept, oldest_tombstone_ts);
+            let stays = self.outlives_compaction(kept, oldest_tombstone_ms);
             if !stays {
                 self.let_go(kept);
             }
@@ -61,11 +61,11 @@ impl Topic {
 
     /// An event that is the latest of its key has nothing of that key before it once compaction is through, so an
     /// old tombstone has nothing left to say.
-    fn outlives_compaction(&self, kept: &Kept, oldest_tombstone_ts: u64) -> bool {
+    fn outlives_compaction(&self, kept: &Kept, oldest_tombstone_ms: u64) -> bool {
         let Some(key) = kept.event.key() else {
             return true;
         };
-        let expired = kept.event.is_tombstone() && kept.event.ts() < oldest_tombstone_ts;
+        let expired = kept.event.is_tombstone() && kept.stored_ms() < oldest_tombstone_ms;
         self.latest.get(key.as_ref()) == Some(&kept.seq) && !expired
     }
 

@@ -22,6 +22,8 @@ pub(crate) struct IndexBuilder {
     own_ids: Vec<OwnIdName>,
     /// The text of all own ids, one behind the other: there may be one for each event.
     own_id_text: Vec<u8>,
+    /// When the segment was made: no event in it that does not say is known to be stored later.
+    created_ms: u64,
 }
 
 /// An own id of a topic, and where its text lies.
@@ -40,6 +42,14 @@ struct RunBuilder {
 }
 
 impl IndexBuilder {
+    /// For a segment that was made at `created_ms`.
+    pub(crate) fn new(created_ms: u64) -> Self {
+        Self {
+            created_ms,
+            ..Self::default()
+        }
+    }
+
     /// Takes in the event whose record lies at `offset`. A topic's events come in the order of positions.
     pub(crate) fn add(&mut self, offset: u32, event: &StoredEvent) {
         let topic = event.topic_number();
@@ -53,7 +63,7 @@ impl IndexBuilder {
             .runs
             .entry(topic)
             .or_insert_with(|| RunBuilder::new(topic, event.topic().into(), &entry));
-        run.add(&entry);
+        run.add(&entry, event.stored_ms().unwrap_or(self.created_ms));
         run.events.push(Point::of(&entry));
         let name = NameEntry {
             seq: entry.seq,
@@ -73,13 +83,13 @@ impl IndexBuilder {
         }
     }
 
-    /// Takes in all events of a topic that has no keys and no own ids.
+    /// Takes in all events of a topic that has no keys, no own ids and no ts but those the log gave.
     pub(crate) fn add_nameless(&mut self, topic: u32, name: &Arc<str>, entries: &[StreamEntry]) {
         let Some(first) = entries.first() else {
             return;
         };
         let mut run = RunBuilder::new(topic, name.clone(), first);
-        entries.iter().for_each(|entry| run.add(entry));
+        entries.iter().for_each(|entry| run.add(entry, entry.ts));
         if !run.info.ordered {
             run.events = entries.iter().map(Point::of).collect();
         }
@@ -162,6 +172,8 @@ impl RunBuilder {
                 order: 0..0,
                 superseded: 0,
                 tombstones: 0,
+                min_stored_ms: u64::MAX,
+                max_stored_ms: 0,
             },
             points: Vec::new(),
             events: Vec::new(),
@@ -169,8 +181,10 @@ impl RunBuilder {
         }
     }
 
-    fn add(&mut self, entry: &StreamEntry) {
+    fn add(&mut self, entry: &StreamEntry, stored_ms: u64) {
         let info = &mut self.info;
+        info.min_stored_ms = info.min_stored_ms.min(stored_ms);
+        info.max_stored_ms = info.max_stored_ms.max(stored_ms);
         info.ordered &= entry.ts >= info.max_ts;
         info.last_seq = entry.seq;
         info.events += 1;

@@ -26,6 +26,9 @@ pub(crate) struct RunInfo {
     pub(crate) superseded: u64,
     /// Tombstones among the latest events of their keys.
     pub(crate) tombstones: u64,
+    /// When the first and the last of its events were stored.
+    pub(crate) min_stored_ms: u64,
+    pub(crate) max_stored_ms: u64,
 }
 
 impl RunInfo {
@@ -53,6 +56,8 @@ impl RunInfo {
             self.max_ts,
             self.superseded,
             self.tombstones,
+            self.min_stored_ms,
+            self.max_stored_ms,
         ] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -76,7 +81,7 @@ impl RunInfo {
         let length = take(rest, 1)?[0];
         let name = std::str::from_utf8(take(rest, usize::from(length))?).ok()?;
         let ordered = take(rest, 1)?[0] != 0;
-        let mut numbers = [0; 8];
+        let mut numbers = [0; 10];
         for number in &mut numbers {
             *number = u64::from_le_bytes(take(rest, 8)?.try_into().ok()?);
         }
@@ -90,6 +95,8 @@ impl RunInfo {
             max_ts,
             superseded,
             tombstones,
+            min_stored_ms,
+            max_stored_ms,
         ] = numbers;
         Some(Self {
             topic,
@@ -106,6 +113,8 @@ impl RunInfo {
             order: range()?,
             superseded,
             tombstones,
+            min_stored_ms,
+            max_stored_ms,
         })
     }
 }
@@ -128,13 +137,14 @@ mod tests {
     proptest! {
         #[test]
         fn directories_round_trip(runs in proptest::collection::vec(
-            ("[a-z.]{1,30}", any::<[u64; 8]>(), any::<[u32; 7]>(), any::<bool>()), 0..5,
+            ("[a-z.]{1,30}", any::<[u64; 10]>(), any::<[u32; 7]>(), any::<bool>()), 0..5,
         )) {
             let runs: Vec<RunInfo> = runs.into_iter().map(|(name, wide, narrow, ordered)| RunInfo {
                 topic: narrow[6],
                 name: name.into(),
                 first_seq: wide[0], last_seq: wide[1], events: wide[2], bytes: wide[3],
                 min_ts: wide[4], max_ts: wide[5], superseded: wide[6], tombstones: wide[7],
+                min_stored_ms: wide[8], max_stored_ms: wide[9],
                 ordered,
                 data: narrow[0]..narrow[1], points: narrow[2]..narrow[3], order: narrow[4]..narrow[5],
             }).collect();

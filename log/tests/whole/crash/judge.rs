@@ -136,7 +136,11 @@ fn may_be_gone(
     if topic.latest_of(key) > Some(event.seq) {
         return true;
     }
-    let ts = event.learned.get().map_or(u64::MAX, |learned| learned.ts);
+    // When an event with a ts of its own was stored is not told.
+    let ts = match event.planned.ts {
+        Some(_) => 0,
+        None => event.learned.get().map_or(u64::MAX, |learned| learned.ts),
+    };
     let mut older = seen.range(..event.seq).map(|(_, event)| event);
     let is_last_trace = !older.any(|event| event.key().as_deref() == key);
     event.planned.tombstone && ts < gone_before_ms && is_last_trace

@@ -220,7 +220,9 @@ impl Run {
             let cutoff_ts = self.clock.now_ms() - retention_ms;
             let kept = topic.events.range(topic.first_seq..).find(|(_, event)| {
                 let learned = event.learned.get().expect("readers see it");
-                learned.ts >= cutoff_ts && topic.surely_holds(event)
+                // When an event with a ts of its own was stored is not told.
+                let has_log_time = event.planned.ts.is_none();
+                has_log_time && learned.ts >= cutoff_ts && topic.surely_holds(event)
             });
             kept.map_or(topic.next_seq, |(seq, _)| *seq)
         });
