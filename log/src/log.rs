@@ -224,15 +224,14 @@ impl Log {
     /// How the log is doing.
     pub fn stats(&self) -> LogStats {
         let stats = &self.shared.stats;
-        let (sealed_bytes, segments) = {
+        let (sealed_bytes, sealed_segments, active) = {
             let view = self.shared.view();
-            let streams = view.streams.iter().map(|stream| &stream.file);
-            let sealed = view.sealed.values().map(|segment| &segment.file);
-            let files: Vec<_> = streams.chain(sealed).cloned().collect();
-            let indexes = view.sealed.values().map(|segment| segment.index.bytes());
-            (indexes.sum::<u64>(), files)
+            let sealed = view.sealed.values();
+            let sealed_bytes = sealed.map(|segment| segment.data_bytes + segment.index.bytes());
+            let active: Vec<_> = view.streams.iter().map(|one| one.file.clone()).collect();
+            (sealed_bytes.sum::<u64>(), view.sealed.len(), active)
         };
-        let data_bytes = segments.iter().map(|file| file.bytes().unwrap_or(0));
+        let active_bytes = active.iter().map(|file| file.bytes().unwrap_or(0));
         let upkeep_failure = stats
             .upkeep_failure
             .lock()
@@ -240,8 +239,8 @@ impl Log {
         LogStats {
             syncs: stats.syncs.load(Ordering::Relaxed),
             sync_micros: stats.sync_micros.load(Ordering::Relaxed),
-            bytes: sealed_bytes + data_bytes.sum::<u64>(),
-            segments: segments.len() as u64,
+            bytes: sealed_bytes + active_bytes.sum::<u64>(),
+            segments: (sealed_segments + active.len()) as u64,
             upkeep_failure: upkeep_failure.clone(),
         }
     }

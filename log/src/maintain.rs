@@ -20,6 +20,8 @@ use std::time::Duration;
 const REWRITE_BELOW: (u64, u64) = (1, 2);
 /// Neighbours are merged when each is below one quarter of a full segment.
 const MERGE_BELOW: (u64, u64) = (1, 4);
+/// So many neighbours are merged at a time: their files stay open until the last reader has let go of them.
+const MERGED_SEGMENTS: usize = 16;
 
 impl Shared {
     /// Does all upkeep that is due.
@@ -94,7 +96,8 @@ impl Shared {
         for segment in view.sealed.values() {
             let live = live_bytes(&view, segment);
             let is_small = live > 0 && live * MERGE_BELOW.1 < full * MERGE_BELOW.0;
-            if is_small && small_bytes + live <= full / 2 {
+            let fits = small_bytes + live <= full / 2 && small.len() < MERGED_SEGMENTS;
+            if is_small && fits {
                 small_bytes += live;
                 small.push((segment.clone(), live));
                 continue;

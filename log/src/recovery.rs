@@ -15,7 +15,7 @@ pub(crate) use survey::Survey;
 
 use crate::closed_mark::{CLOSED_NAME, ClosedMark};
 use crate::damage::{Damage, DamageList, DamagedEvent, is_about_damage};
-use crate::files::{File, Files, StrictFiles};
+use crate::files::{BoundedFiles, File, Files, StrictFiles};
 use crate::front::{Front, Group, KeyedRecords, Limits, Topics};
 use crate::hashing::GivenMap;
 use crate::options::LogOptions;
@@ -137,7 +137,8 @@ pub(crate) fn open(
         io::ErrorKind::WouldBlock => OpenError::InUse,
         _ => OpenError::Io(error),
     })?;
-    let files: Arc<dyn Files> = Arc::new(StrictFiles::new(files));
+    let files = Arc::new(StrictFiles::new(files));
+    let files: Arc<dyn Files> = Arc::new(BoundedFiles::new(files, options.max_open_files));
     // Whoever had it open until now may have changed it since that look.
     let numbers = check_folder(&*files)?;
     let mut opening = Opening {

@@ -4,6 +4,7 @@
 
 mod crash;
 mod damage;
+mod descriptors;
 mod desk;
 mod faults;
 mod finding;
