@@ -6,6 +6,7 @@
 
 mod batch;
 mod checkpoint;
+mod client_ids;
 mod clock;
 mod closed_mark;
 mod damage;

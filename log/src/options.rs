@@ -28,6 +28,9 @@ pub struct LogOptions {
     pub recent_bytes: usize,
     /// Parts of sealed segments' indexes are kept in memory up to this.
     pub index_cache_bytes: usize,
+    /// Filters over the client ids of sealed segments are kept in memory up to this. Looking for an id beyond it costs one
+    /// or two reads of 4 KiB.
+    pub id_filter_bytes: usize,
     /// So many idle files are kept open. Files that are being written, and those that are read after they were rewritten
     /// or removed, come on top.
     pub max_open_files: usize,
@@ -63,6 +66,7 @@ impl Default for LogOptions {
             segment_bytes: 64 << 20,
             recent_bytes: 8 << 20,
             index_cache_bytes: 16 << 20,
+            id_filter_bytes: 64 << 20,
             max_open_files: 256,
             max_pending_bytes: 64 << 20,
             max_keyed_bytes: 64 << 20,

@@ -13,6 +13,7 @@ pub(crate) use reindex::{reindex, write_index};
 pub(crate) use rescue::rescue_events;
 pub(crate) use survey::Survey;
 
+use crate::client_ids::{ClientIds, segments_of_name};
 use crate::closed_mark::{CLOSED_NAME, ClosedMark};
 use crate::damage::{Damage, DamageList, DamagedEvent, is_about_damage};
 use crate::files::{BoundedFiles, File, Files, StrictFiles};
@@ -202,6 +203,7 @@ fn is_ours(name: &str) -> bool {
     let name = name.strip_suffix(".new").unwrap_or(name);
     number_of(name).is_some()
         || index_number_of(name).is_some()
+        || segments_of_name(name).is_some()
         || name == CLOSED_NAME
         || name == CUT_TAIL_NAME
         || is_about_damage(name)
@@ -279,7 +281,7 @@ impl Opening {
         };
         self.compare_with_mark(&state, &loaded);
         let streams = loaded.into_iter().map(|(segment, _)| segment).collect();
-        Ok(self.assemble(state, sealed, streams, writer))
+        self.assemble(state, sealed, streams, writer)
     }
 
     /// Looks at each segment's header and index. Segments that were merged into another are removed.
@@ -456,7 +458,7 @@ impl Opening {
         sealed: BTreeMap<u64, Arc<Sealed>>,
         streams: Vec<StreamSegment>,
         writer: Writer,
-    ) -> Parts {
+    ) -> io::Result<Parts> {
         let mut view = View {
             topics: GivenMap::default(),
             names: BTreeMap::new(),
@@ -473,7 +475,17 @@ impl Opening {
             topics.restore(record, tail);
         }
         topics.next_number = topics.next_number.max(state.next_topic_number);
-        sealed.values().for_each(|segment| view.add_sealed(segment));
+        for segment in sealed.values() {
+            let runs = segment.index.runs().map_err(|error| match error {
+                IndexError::Io(error) => error,
+                IndexError::Damaged => {
+                    io::Error::other("an index changed while the log was opened")
+                }
+            })?;
+            view.add_sealed(segment, &runs);
+        }
+        let filter_bytes = self.options.id_filter_bytes;
+        let client_ids = ClientIds::open(&*self.files, state.log_id, &sealed, filter_bytes);
         let front = Front {
             topics,
             keyed: KeyedRecords::new(state.keyed),
@@ -488,7 +500,7 @@ impl Opening {
                 max_keyed_bytes: self.options.max_keyed_bytes,
             },
         };
-        Parts {
+        Ok(Parts {
             files: self.files.clone(),
             options: self.options.clone(),
             log_id: state.log_id,
@@ -496,8 +508,9 @@ impl Opening {
             writer,
             view,
             cache: self.cache.clone(),
+            client_ids,
             damage: std::mem::take(&mut self.damage),
-        }
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the parts of an open log share, and the order of its locks: round, then writer, then front, then view. No lock
 //! is held across an fsync except the round's and, only when a segment is full, the writer's.
 
+use crate::client_ids::ClientIds;
 use crate::damage::DamageList;
 use crate::error::{CommitError, StoreFailed};
 use crate::files::Files;
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     rounds: Mutex<()>,
     view: RwLock<View>,
     pub(crate) cache: Arc<SectionCache>,
+    /// The client ids of sealed segments. Its lock comes after the view's.
+    pub(crate) client_ids: ClientIds,
     pub(crate) damage: DamageList,
     pub(crate) stats: Stats,
     pub(crate) upkeep: Mutex<Upkeep>,
@@ -68,6 +71,7 @@ pub(crate) struct Parts {
     pub(crate) writer: Writer,
     pub(crate) view: View,
     pub(crate) cache: Arc<SectionCache>,
+    pub(crate) client_ids: ClientIds,
     pub(crate) damage: DamageList,
 }
 
@@ -84,6 +88,7 @@ impl Shared {
             rounds: Mutex::default(),
             view: RwLock::new(parts.view),
             cache: parts.cache,
+            client_ids: parts.client_ids,
             damage: parts.damage,
             stats: Stats::default(),
             upkeep: Mutex::default(),

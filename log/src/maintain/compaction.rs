@@ -7,6 +7,7 @@ use crate::record::StoredEvent;
 use crate::segment::index::{IndexError, KEY_SPACE};
 use crate::segment::sealed::Sealed;
 use crate::shared::Shared;
+use crate::view::SealedRun;
 use std::io;
 use std::sync::{Arc, PoisonError};
 
@@ -30,7 +31,7 @@ impl Shared {
             }
             let mut view = self.view_mut();
             if let Some(view) = view.topics.get_mut(&number) {
-                let left: u64 = view.runs.iter().map(|run| run.info().events).sum();
+                let left: u64 = view.runs.iter().map(SealedRun::events).sum();
                 view.compacted_events = left.min(sealed_events).max(1);
             }
         }
@@ -45,7 +46,7 @@ impl Shared {
             .filter(|topic| topic.options.compaction);
         let mut due = Vec::new();
         for topic in compacted {
-            let events: u64 = topic.runs.iter().map(|run| run.info().events).sum();
+            let events: u64 = topic.runs.iter().map(SealedRun::events).sum();
             let new = events.saturating_sub(topic.compacted_events);
             if events > 0 && new * LOOK_AGAIN_FROM.1 >= events * LOOK_AGAIN_FROM.0 {
                 due.push((topic.name.clone(), topic.number, events));
@@ -67,17 +68,28 @@ impl Shared {
                 return Ok(Vec::new());
             }
         };
-        let view = self.view();
-        let Some(topic) = view.topics.get(&number) else {
-            return Ok(Vec::new());
+        let runs = match self.view().topics.get(&number) {
+            Some(topic) => topic.runs.clone(),
+            None => return Ok(Vec::new()),
         };
-        let worth = topic.runs.iter().filter(|run| {
-            let info = run.info();
-            let newer = elsewhere.get(&run.segment.header.number).unwrap_or(&0);
+        let mut worth = Vec::new();
+        for SealedRun { segment, .. } in runs {
+            let info = match segment.run(number) {
+                Ok(Some(info)) => info,
+                Ok(None) => continue,
+                Err(IndexError::Io(error)) => return Err(error),
+                Err(IndexError::Damaged) => {
+                    self.heal(&segment)?;
+                    return Ok(Vec::new());
+                }
+            };
+            let newer = elsewhere.get(&segment.header.number).unwrap_or(&0);
             let superseded = info.superseded + newer + info.tombstones;
-            superseded * REWRITE_FROM.1 >= info.events * REWRITE_FROM.0 && superseded > 0
-        });
-        Ok(worth.map(|run| run.segment.clone()).collect())
+            if superseded * REWRITE_FROM.1 >= info.events * REWRITE_FROM.0 && superseded > 0 {
+                worth.push(segment);
+            }
+        }
+        Ok(worth)
     }
 
     /// Whether an event has to stay: it has no key, or it is the latest of its key and no old tombstone.
@@ -101,11 +113,12 @@ impl Shared {
             topic: number,
             name: key.as_bytes(),
         };
+        // The last run that begins at the event or before it holds it.
         let runs = match self.view().topics.get(&number) {
-            Some(topic) => topic.runs.clone(),
+            Some(topic) => topic.runs[..topic.runs_up_to(seq).saturating_sub(1)].to_vec(),
             None => return Ok(false),
         };
-        for run in runs.iter().filter(|run| run.info().last_seq < seq) {
+        for run in &runs {
             match run.segment.index.find(&name) {
                 Ok(None) => {}
                 // A damaged index may hide the key, so the tombstone stays.

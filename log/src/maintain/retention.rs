@@ -1,8 +1,9 @@
 //! Retention: which positions a topic forgets, by age, by count and by bytes.
 
 use crate::batch::{Batch, Change};
+use crate::segment::sealed::Sealed;
 use crate::shared::Shared;
-use crate::view::{TopicView, View};
+use crate::view::{SealedRun, TopicView, View};
 use std::sync::Arc;
 
 /// What a topic may keep.
@@ -21,6 +22,7 @@ impl Shared {
     /// Forgets what the topics' options say. The space is freed by later upkeep.
     pub(super) fn apply_retention(&self) {
         let now_ms = self.options.clock.now_ms();
+        self.learn_oldest_times();
         let mut limits = self.limits_of_topics(now_ms);
         for limits in &mut limits {
             // The longest run of events at the front that are all older goes. Nothing behind the tail that was seen
@@ -52,6 +54,34 @@ impl Shared {
         // Nobody waits for the answer: what is not trimmed now will be next time.
         if !batch.is_empty() && front.admit(&batch, &[], now_ms).is_ok() {
             self.want_sync(&mut front);
+        }
+    }
+
+    /// Reads the lowest ts of the first run that each topic keeps, for topics whose retention depends on it and whose
+    /// first run is another one than the last time.
+    fn learn_oldest_times(&self) {
+        let unknown: Vec<(u32, Arc<Sealed>)> = {
+            let view = self.view();
+            let by_age = view
+                .topics
+                .values()
+                .filter(|topic| topic.options.retention_ms.is_some());
+            let unknown = by_age.filter_map(|topic| {
+                let run = topic.kept_runs().first()?;
+                let known = topic.oldest_ts.map(|(of, _)| of);
+                (known != Some(identity(run))).then(|| (topic.number, run.segment.clone()))
+            });
+            unknown.collect()
+        };
+        for (number, segment) in unknown {
+            // What cannot be read is not forgotten; reading the topic will make the index again.
+            let Ok(Some(info)) = segment.run(number) else {
+                continue;
+            };
+            if let Some(topic) = self.view_mut().topics.get_mut(&number) {
+                let of = (segment.header.number, segment.header.generation);
+                topic.oldest_ts = Some((of, info.min_ts));
+            }
         }
     }
 
@@ -90,11 +120,17 @@ impl Shared {
     }
 }
 
-/// A ts that no kept event at the front is older than; lower than all where that is not known.
+/// A run's segment as it is now.
+fn identity(run: &SealedRun) -> (u64, u32) {
+    (run.segment.header.number, run.segment.header.generation)
+}
+
+/// A ts that no kept event at the front is older than.
 fn oldest_ts(view: &View, topic: &TopicView) -> u64 {
-    let mut runs = topic.runs.iter().map(|run| run.info());
-    if let Some(run) = runs.find(|run| run.last_seq >= topic.first_seq) {
-        return run.min_ts;
+    if let Some(run) = topic.kept_runs().first() {
+        let known = topic.oldest_ts.filter(|(of, _)| *of == identity(run));
+        // Where it is not known nothing is forgotten by age.
+        return known.map_or(u64::MAX, |(_, oldest_ts)| oldest_ts);
     }
     let mut streams = view.streams.iter();
     let first = streams.find_map(|stream| {
@@ -119,15 +155,13 @@ fn first_within(view: &View, topic: &TopicView, most: u64) -> u64 {
             }
         }
     }
-    for run in topic.runs.iter().rev().map(|run| run.info()) {
-        let kept = run.kept_from(topic.first_seq);
-        let kept_bytes = run.bytes * kept / run.events.max(1);
-        match left.checked_sub(kept_bytes) {
+    for (run, end_seq) in view.runs_with_ends(topic).rev() {
+        match left.checked_sub(run.kept_bytes(topic.first_seq, end_seq)) {
             Some(rest) => left = rest,
             None => {
-                let positions = run.last_seq - run.first_seq + 1;
-                let fit = u128::from(positions) * u128::from(left) / u128::from(run.bytes.max(1));
-                return run.last_seq + 1 - (fit as u64).min(positions);
+                let positions = end_seq - run.first_seq;
+                let fit = u128::from(positions) * u128::from(left) / u128::from(run.bytes().max(1));
+                return end_seq - (fit as u64).min(positions);
             }
         }
     }

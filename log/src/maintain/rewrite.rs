@@ -5,7 +5,7 @@ use crate::error::ReadError;
 use crate::files::{File, Files};
 use crate::record::StoredEvent;
 use crate::segment::cache::SectionCache;
-use crate::segment::index::{Index, IndexBuilder, IndexError, IndexFor, Section};
+use crate::segment::index::{Index, IndexBuilder, IndexError, IndexFor, RunInfo, Section};
 use crate::segment::sealed::{RunItem, Sealed};
 use crate::segment::{Layout, SegmentHeader, data_name, index_name, unfinished};
 use crate::shared::Shared;
@@ -113,9 +113,12 @@ impl Shared {
             let Some(first_seq) = self.wanted_from(topic) else {
                 continue;
             };
-            for (segment, slot) in runs {
-                let start = segment.runs[slot].data.start;
-                let mut reader = segment.reader(slot, start);
+            for segment in runs {
+                let Some(run) = self.run_to_rewrite(segment, topic)? else {
+                    self.files.remove(&unfinished(&data_name(header.number)))?;
+                    return Ok(());
+                };
+                let mut reader = segment.reader(&run, run.data.start);
                 while let Some(item) = reader.next()? {
                     match item {
                         RunItem::Event { event, .. } if event.seq() >= first_seq => {
@@ -140,12 +143,7 @@ impl Shared {
         let _no_healing = self.healing.lock().unwrap_or_else(PoisonError::into_inner);
         let checkpoint = last.index.load(Section::Checkpoint).unwrap_or_default();
         let rewritten = writer.finish(&*self.files, &self.cache, checkpoint)?;
-        let mut view = self.view_mut();
-        for segment in segments {
-            view.remove_sealed(segment.header.number);
-        }
-        view.add_sealed(&rewritten);
-        drop(view);
+        self.replace_sealed(segments, Some(&rewritten))?;
         for segment in &segments[1..] {
             let number = segment.header.number;
             self.cache.forget(number);
@@ -153,6 +151,18 @@ impl Shared {
             self.files.remove(&index_name(number))?;
         }
         self.files.sync_names()
+    }
+
+    /// A run that is to be rewritten; `None` if its index had to be made again first.
+    fn run_to_rewrite(&self, segment: &Arc<Sealed>, topic: u32) -> io::Result<Option<RunInfo>> {
+        match segment.run(topic) {
+            Ok(run) => Ok(run),
+            Err(IndexError::Io(error)) => Err(error),
+            Err(IndexError::Damaged) => {
+                self.heal(segment)?;
+                Ok(None)
+            }
+        }
     }
 
     /// The first position that a topic keeps; `None` if it is gone.
@@ -170,12 +180,12 @@ impl Shared {
     }
 }
 
-/// The runs of each topic, in the order of the segments.
-fn runs_by_topic(segments: &[Arc<Sealed>]) -> BTreeMap<u32, Vec<(&Arc<Sealed>, usize)>> {
-    let mut runs: BTreeMap<u32, Vec<(&Arc<Sealed>, usize)>> = BTreeMap::new();
+/// The segments that each topic has events in, in their order.
+fn runs_by_topic(segments: &[Arc<Sealed>]) -> BTreeMap<u32, Vec<&Arc<Sealed>>> {
+    let mut runs: BTreeMap<u32, Vec<&Arc<Sealed>>> = BTreeMap::new();
     for segment in segments {
-        for (slot, run) in segment.runs.iter().enumerate() {
-            runs.entry(run.topic).or_default().push((segment, slot));
+        for topic in &segment.topics {
+            runs.entry(*topic).or_default().push(segment);
         }
     }
     runs

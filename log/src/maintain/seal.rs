@@ -47,13 +47,10 @@ impl Shared {
                 1 => Some(self.seal_in_place(&full)?),
                 _ => Some(self.seal_grouped(&full)?),
             };
-            let mut view = self.view_mut();
-            let stream = view.streams.remove(0);
-            view.spare_entries.keep(stream);
+            self.move_to_sealed(number, sealed.as_ref())?;
             if let Some(sealed) = &sealed {
-                view.add_sealed(sealed);
+                self.client_ids.add_segment(sealed);
             }
-            drop(view);
             // Only now that readers find the ids in the sealed segment are they forgotten here.
             let forgotten = self.front().own_ids.forget_segment(number);
             drop(forgotten);

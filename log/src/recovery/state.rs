@@ -51,8 +51,12 @@ impl State {
             at += frame.bytes;
         }
         if copy.is_empty() {
-            for run in sealed.values().flat_map(|segment| &segment.runs) {
-                state.find_topic(run.topic, &run.name, run.last_seq, run.max_ts);
+            for segment in sealed.values() {
+                let names = segment.index.topic_names().unwrap_or_default();
+                let runs = segment.index.runs().unwrap_or_default();
+                for (run, name) in runs.iter().zip(names) {
+                    state.find_topic(run.topic, &name, run.last_seq, run.max_ts);
+                }
             }
         }
         state

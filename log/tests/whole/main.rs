@@ -13,6 +13,7 @@ mod ids;
 mod kill;
 mod opening;
 mod plan;
+mod random_ids;
 mod reading;
 mod retention;
 mod seeds;
