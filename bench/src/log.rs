@@ -7,12 +7,14 @@ mod deliver;
 mod flat;
 mod group_commit;
 mod groups;
+mod ids;
 mod open;
 mod payloads;
 mod publish;
 mod read;
 mod stored;
 mod topics;
+mod wide;
 
 use crate::table::Row;
 
@@ -49,6 +51,14 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "payloads",
         run: payloads::run,
+    },
+    Row {
+        name: "ids",
+        run: ids::run,
+    },
+    Row {
+        name: "wide",
+        run: wide::run,
     },
     Row {
         name: "open",

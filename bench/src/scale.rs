@@ -48,6 +48,22 @@ pub(crate) struct Scale {
     pub(crate) snap_reads: u64,
     /// Payload sizes at which costs are compared.
     pub(crate) payload_bytes: Vec<usize>,
+    /// Numbers of stored events with random ids at which costs are compared, and events published at each of them.
+    pub(crate) id_events: Vec<u64>,
+    pub(crate) id_publish_events: u64,
+    /// The log with many topics.
+    pub(crate) wide: Wide,
+}
+
+/// A log with many topics, groups and segments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wide {
+    pub(crate) topics: usize,
+    pub(crate) groups: usize,
+    pub(crate) segments: usize,
+    pub(crate) segment_bytes: u64,
+    /// About how many topics have events in each segment.
+    pub(crate) topics_in_segment: usize,
 }
 
 impl Scale {
@@ -77,6 +93,15 @@ impl Scale {
             row_keys: 100_000,
             snap_reads: 100_000,
             payload_bytes: vec![64, 256, 1_024, 4_096, 16_384, 65_536],
+            id_events: vec![1_000_000, 4_000_000],
+            id_publish_events: 200_000,
+            wide: Wide {
+                topics: 100_000,
+                groups: 100_000,
+                segments: 1_000,
+                segment_bytes: 1 << 20,
+                topics_in_segment: 2_500,
+            },
         }
     }
 
@@ -106,6 +131,15 @@ impl Scale {
             row_keys: 200,
             snap_reads: 320,
             payload_bytes: vec![64, 4_096],
+            id_events: vec![4_000, 8_000],
+            id_publish_events: 2_000,
+            wide: Wide {
+                topics: 500,
+                groups: 100,
+                segments: 10,
+                segment_bytes: 100_000,
+                topics_in_segment: 250,
+            },
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const LOG_ROWS: [&str; 11] = [
+const LOG_ROWS: [&str; 13] = [
     "append",
     "group-commit",
     "publish",
@@ -16,6 +16,8 @@ const LOG_ROWS: [&str; 11] = [
     "topics",
     "groups",
     "payloads",
+    "ids",
+    "wide",
     "open",
     "behind",
     "stored",

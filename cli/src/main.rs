@@ -8,6 +8,7 @@
 
 mod config;
 mod confirm;
+mod descriptors;
 mod jwks;
 mod logs;
 mod names;

@@ -4,6 +4,7 @@ mod greeting;
 mod projectors;
 
 use crate::config::Config;
+use crate::descriptors;
 use crate::signals;
 use crate::{jwks, store};
 use anyhow::Context;
@@ -24,6 +25,7 @@ pub(crate) fn run<F>(config: &Config, beside: impl FnOnce(Bus) -> F) -> anyhow::
 where
     F: Future<Output = ()> + Send + 'static,
 {
+    descriptors::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -4,10 +4,12 @@
 use std::io;
 use std::sync::Arc;
 
+mod bounded;
 pub mod fault;
 mod os;
 mod strict;
 
+pub(crate) use bounded::BoundedFiles;
 pub use os::OsFiles;
 pub(crate) use strict::StrictFiles;
 

@@ -10,15 +10,39 @@ const PROBE_BITS: u32 = BLOCK_BITS.ilog2();
 
 /// The filter of these hashes, at about twelve bits for each. They must be well mixed in all their bits.
 pub(crate) fn build(hashes: &[u64]) -> Vec<u8> {
-    let blocks = (hashes.len() * BITS_PER_HASH).div_ceil(BLOCK_BITS);
-    let mut filter = vec![0; blocks * BLOCK_BYTES];
-    for &hash in hashes {
-        let start = block_start(hash, blocks);
-        for (byte, bit) in probes(hash) {
-            filter[start + byte] |= bit;
+    let mut filter = FilterBuilder::with_bits(hashes.len() * BITS_PER_HASH);
+    hashes.iter().for_each(|&hash| filter.insert(hash));
+    filter.into_bytes()
+}
+
+/// A filter that gets its hashes one by one.
+pub(crate) struct FilterBuilder {
+    filter: Vec<u8>,
+}
+
+impl FilterBuilder {
+    /// Room for `most` hashes at so many bits each; `None` where that takes more than `limit_bytes`.
+    pub(crate) fn new(most: usize, bits_per_hash: usize, limit_bytes: usize) -> Option<Self> {
+        let bits = most.checked_mul(bits_per_hash)?;
+        (bits.div_ceil(BLOCK_BITS) * BLOCK_BYTES <= limit_bytes).then(|| Self::with_bits(bits))
+    }
+
+    fn with_bits(bits: usize) -> Self {
+        Self {
+            filter: vec![0; bits.div_ceil(BLOCK_BITS) * BLOCK_BYTES],
         }
     }
-    filter
+
+    pub(crate) fn insert(&mut self, hash: u64) {
+        let start = block_start(hash, self.filter.len() / BLOCK_BYTES);
+        for (byte, bit) in probes(hash) {
+            self.filter[start + byte] |= bit;
+        }
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.filter
+    }
 }
 
 /// Whether the filter may have been built with this hash; false is certain, and an empty filter holds nothing.

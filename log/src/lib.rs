@@ -5,6 +5,7 @@
 //! also be waited for on a thread.
 
 mod batch;
+mod client_ids;
 mod clock;
 mod closed_mark;
 mod damage;

@@ -77,13 +77,19 @@ impl Log {
 
     /// Commits a batch. Its place in the order is fixed when this returns; the answer comes when it is durable.
     pub fn append(&self, batch: &Batch) -> Commit {
-        self.shared.append(batch, SyncBy::Thread).0
+        self.append_with(batch, |work| work())
+    }
+
+    /// The same for a caller that may not block: `block` gets the work that needs the disk, such as looking for a client
+    /// id that memory cannot rule out, and has to do it before it returns.
+    pub fn append_with(&self, batch: &Batch, block: impl Fn(&mut dyn FnMut())) -> Commit {
+        self.shared.append(batch, SyncBy::Thread, &block).0
     }
 
     /// The same for a caller that does nothing else until it has the answer: if nobody is syncing, the sync that the
     /// batch needs is done on this thread, which spares waking another one and being woken by it. `block` gets the work
     /// that blocks, if there is any, and has to do it.
-    pub fn append_here(&self, batch: &Batch, block: impl FnOnce(&dyn Fn())) -> Commit {
+    pub fn append_here(&self, batch: &Batch, block: impl Fn(&mut dyn FnMut())) -> Commit {
         let round = self.shared.idle_round();
         let shared = &self.shared;
         // Where publishers are throttled, the sync thread waits for all of them.
@@ -92,9 +98,9 @@ impl Log {
             true => SyncBy::Caller,
             false => SyncBy::Thread,
         };
-        let (commit, is_left_to_caller) = self.shared.append(batch, sync_by);
+        let (commit, is_left_to_caller) = self.shared.append(batch, sync_by, &block);
         if is_left_to_caller {
-            block(&|| self.shared.write_and_sync(Roll::LeaveToSyncThread));
+            block(&mut || self.shared.write_and_sync(Roll::LeaveToSyncThread));
         }
         commit
     }
@@ -353,7 +359,12 @@ impl Shared {
 
     /// Takes a batch in, and writes it at once where nobody has to wait for an fsync. True if a round of commits is
     /// left to the caller, who has to have the right to it.
-    fn append(&self, batch: &Batch, sync_by: SyncBy) -> (Commit, bool) {
+    fn append(
+        &self,
+        batch: &Batch,
+        sync_by: SyncBy,
+        block: &dyn Fn(&mut dyn FnMut()),
+    ) -> (Commit, bool) {
         if batch.is_empty() {
             let receipt = crate::receipt::Receipt::default();
             return (Commit::settled(Ok(receipt)), false);
@@ -366,7 +377,15 @@ impl Shared {
                 true => self.front().own_ids.epoch,
                 false => 0,
             };
-            let held = match self.look_up_own_ids(batch) {
+            let looked_up = match self.look_up_in_memory(batch) {
+                Some(held) => Ok(held),
+                None => {
+                    let mut looked_up = Ok(Vec::new());
+                    block(&mut || looked_up = self.look_up_own_ids(batch));
+                    looked_up
+                }
+            };
+            let held = match looked_up {
                 Ok(held) => held,
                 Err(error) => {
                     let cause = error.to_string().into();

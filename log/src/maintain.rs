@@ -3,6 +3,7 @@
 //! leaves the old segment. Sealing has a thread of its own, so that publishers, who cannot go far without it, never
 //! wait for a rewrite.
 
+mod client_ids;
 mod compaction;
 mod gather;
 pub(crate) mod pieces;
@@ -15,7 +16,7 @@ use crate::pace::YieldTo;
 use crate::segment::sealed::Sealed;
 use crate::segment::{data_name, index_name};
 use crate::shared::{Shared, Upkeep};
-use crate::view::View;
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,6 +27,10 @@ const REWRITE_BELOW: (u64, u64) = (1, 2);
 const REMOVAL_COST: u64 = 8;
 /// Neighbours are merged when each is below one quarter of a full segment.
 const MERGE_BELOW: (u64, u64) = (1, 4);
+/// So many neighbours are merged at a time: their files stay open until the last reader has let go of them.
+const MERGED_SEGMENTS: usize = 16;
+/// So many topics are looked at while the view is locked.
+const TOPICS_PER_HOLD: usize = 512;
 
 impl Shared {
     /// Does all upkeep that is due, except sealing.
@@ -33,7 +38,8 @@ impl Shared {
         self.merge_state_runs()?;
         self.apply_retention();
         self.compact_topics()?;
-        self.reclaim()
+        self.reclaim()?;
+        self.index_client_ids()
     }
 
     /// What the sealing thread does until the log is closed.
@@ -126,15 +132,17 @@ impl Shared {
 
     /// Groups of neighbouring segments that are worth rewriting into one, each with its live bytes.
     fn reclaimable(&self) -> Vec<Vec<(Arc<Sealed>, u64)>> {
+        let live_bytes = self.live_bytes();
         let view = self.view();
         let full = self.options.segment_bytes;
         let mut groups: Vec<Vec<(Arc<Sealed>, u64)>> = Vec::new();
         let mut small: Vec<(Arc<Sealed>, u64)> = Vec::new();
         let mut small_bytes = 0;
         for segment in view.sealed.values() {
-            let live = live_bytes(&view, segment);
+            let live = live_bytes.get(&segment.header.number).copied().unwrap_or(0);
             let is_small = live > 0 && live * MERGE_BELOW.1 < full * MERGE_BELOW.0;
-            if is_small && small_bytes + live <= full / 2 {
+            let fits = small_bytes + live <= full / 2 && small.len() < MERGED_SEGMENTS;
+            if is_small && fits {
                 small_bytes += live;
                 small.push((segment.clone(), live));
                 continue;
@@ -159,6 +167,22 @@ impl Shared {
         groups
     }
 
+    /// About how many bytes of each segment are still wanted. The caller holds `rewriting`.
+    fn live_bytes(&self) -> HashMap<u64, u64> {
+        let mut live: HashMap<u64, u64> = HashMap::new();
+        let topics: Vec<u32> = self.view().topics.keys().copied().collect();
+        for some in topics.chunks(TOPICS_PER_HOLD) {
+            let view = self.view();
+            for topic in some.iter().filter_map(|number| view.topics.get(number)) {
+                for (run, end_seq) in view.runs_with_ends(topic) {
+                    let bytes = run.kept_bytes(topic.first_seq, end_seq);
+                    *live.entry(run.segment.header.number).or_default() += bytes;
+                }
+            }
+        }
+        live
+    }
+
     /// Removes segments of which nothing is wanted.
     fn remove_segments(&self, segments: &[Arc<Sealed>]) -> io::Result<()> {
         for segment in segments {
@@ -168,10 +192,10 @@ impl Shared {
         self.files.sync_names()
     }
 
-    fn remove_segment(&self, segment: &Sealed) -> io::Result<()> {
+    fn remove_segment(&self, segment: &Arc<Sealed>) -> io::Result<()> {
         let _no_healing = self.healing.lock().unwrap_or_else(PoisonError::into_inner);
         let number = segment.header.number;
-        self.view_mut().remove_sealed(number);
+        self.replace_sealed(std::slice::from_ref(segment), None)?;
         self.cache.forget(number);
         self.files.remove(&data_name(number))?;
         self.files.remove(&index_name(number))
@@ -182,16 +206,4 @@ impl Shared {
 fn keep_failure(place: &Mutex<Option<String>>, outcome: io::Result<()>) {
     let failure = outcome.err().map(|error| error.to_string());
     *place.lock().unwrap_or_else(PoisonError::into_inner) = failure;
-}
-
-/// About how many bytes of a segment are still wanted.
-fn live_bytes(view: &View, segment: &Sealed) -> u64 {
-    let live = segment.runs.iter().map(|run| {
-        let kept = view
-            .topics
-            .get(&run.topic)
-            .map_or(0, |topic| run.kept_from(topic.first_seq));
-        run.bytes * kept / run.events.max(1)
-    });
-    live.sum()
 }

@@ -35,6 +35,12 @@ pub struct LogOptions {
     pub recent_bytes: usize,
     /// Parts of sealed segments' indexes are kept in memory up to this.
     pub index_cache_bytes: usize,
+    /// Filters over the client ids of sealed segments are kept in memory up to this. Looking for an id beyond it costs one
+    /// or two reads of 4 KiB.
+    pub id_filter_bytes: usize,
+    /// So many idle files are kept open. Files that are being written, and those that are read after they were rewritten
+    /// or removed, come on top.
+    pub max_open_files: usize,
     /// Appends fail while more than this waits to be written.
     pub max_pending_bytes: usize,
     /// All keyed records together may take this much memory. New ones are refused beyond it; those that are there can be
@@ -98,6 +104,8 @@ impl Default for LogOptions {
             segment_bytes: 64 << 20,
             recent_bytes: 8 << 20,
             index_cache_bytes: 16 << 20,
+            id_filter_bytes: 64 << 20,
+            max_open_files: 256,
             max_pending_bytes: 64 << 20,
             max_keyed_bytes: 256 << 20,
             max_unsealed_segments: 3,

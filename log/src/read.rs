@@ -12,7 +12,7 @@ use crate::files::File;
 use crate::receipt::{Page, ReadLimit};
 use crate::record::StoredEvent;
 use crate::recovery::reindex;
-use crate::segment::index::{IndexError, Section};
+use crate::segment::index::{IndexError, RunInfo, Section};
 use crate::segment::sealed::{RunItem, Sealed};
 use crate::segment::stream::{StreamEntry, near};
 use crate::shared::Shared;
@@ -42,8 +42,12 @@ enum Step {
     End,
     /// These came from memory.
     Recent(Vec<StoredEvent>),
-    /// Read these from a sealed segment.
-    Sealed(SealedRun),
+    /// Read these from a sealed segment, whose positions end before `end_seq`.
+    Sealed {
+        run: SealedRun,
+        topic: u32,
+        end_seq: u64,
+    },
     /// Read these from a segment in commit order.
     Stream(StreamPlaces),
 }
@@ -109,11 +113,18 @@ impl Shared {
                         filling.push(event);
                     }
                 }
-                Step::Sealed(_) | Step::Stream(_) if !may_do_io => match filling.events.len() {
+                Step::Sealed { .. } | Step::Stream(_) if !may_do_io => match filling.events.len() {
                     0 => return Ok(None),
                     _ => break (first_seq, tail_seq),
                 },
-                Step::Sealed(run) => next_seq = self.read_sealed(&run, next_seq, &mut filling)?,
+                Step::Sealed {
+                    run,
+                    topic,
+                    end_seq,
+                } => {
+                    let range = next_seq..end_seq;
+                    next_seq = self.read_sealed(&run, topic, range, &mut filling)?;
+                }
                 Step::Stream(places) => {
                     for event in self.read_places(&places)? {
                         next_seq = event.seq() + 1;
@@ -139,15 +150,19 @@ impl Shared {
     fn read_sealed(
         &self,
         run: &SealedRun,
-        from_seq: u64,
+        topic: u32,
+        range: Range<u64>,
         filling: &mut Filling,
     ) -> Result<u64, ReadError> {
-        let segment = &run.segment;
-        let Some(offset) = self.healed(segment, segment.offset_for_seq(run.slot, from_seq))? else {
+        let (segment, from_seq) = (&run.segment, range.start);
+        let Some(info) = self.run_info(run, topic)? else {
+            return Ok(from_seq);
+        };
+        let Some(offset) = self.healed(segment, segment.offset_for_seq(&info, from_seq))? else {
             return Ok(from_seq);
         };
         let mut next_seq = from_seq;
-        let mut reader = segment.reader(run.slot, offset);
+        let mut reader = segment.reader(&info, offset);
         while let Some(item) = reader.next()? {
             match item {
                 RunItem::Damage(range) => self.note_damage(segment, range),
@@ -161,7 +176,13 @@ impl Shared {
                 RunItem::Event { .. } => {}
             }
         }
-        Ok(next_seq.max(run.info().last_seq + 1))
+        Ok(next_seq.max(range.end))
+    }
+
+    /// What the directory says of a topic's run; `None` says to look at the view anew.
+    fn run_info(&self, run: &SealedRun, topic: u32) -> Result<Option<RunInfo>, ReadError> {
+        let info = self.healed(&run.segment, run.segment.run(topic))?;
+        Ok(info.flatten())
     }
 
     /// Reads events of a segment in commit order, in the order given; neighbours are read together.
@@ -216,10 +237,10 @@ impl Shared {
     fn sealed_event(
         &self,
         segment: &Sealed,
-        slot: usize,
+        topic: u32,
         offset: u32,
     ) -> io::Result<Option<StoredEvent>> {
-        Ok(match segment.event_at(slot, offset)? {
+        Ok(match segment.event_at(topic, offset)? {
             RunItem::Event { event, .. } => Some(event),
             RunItem::Damage(range) => {
                 self.note_damage(segment, range);
@@ -270,12 +291,8 @@ impl Shared {
             &self.damage,
             checkpoint,
         )?;
-        let mut view = self.view_mut();
-        if is_current(&view) {
-            view.remove_sealed(number);
-            view.add_sealed(&healed);
-        }
-        Ok(())
+        // Nothing else replaces or removes a segment meanwhile.
+        self.replace_sealed(std::slice::from_ref(segment), Some(&healed))
     }
 }
 
@@ -284,11 +301,17 @@ fn next_step(view: &View, topic: &TopicView, next_seq: u64, filling: &Filling) -
     if next_seq > topic.tail_seq() {
         return Step::End;
     }
-    let behind = topic
-        .runs
-        .partition_point(|run| run.info().last_seq < next_seq);
-    if let Some(run) = topic.runs.get(behind) {
-        return Step::Sealed(run.clone());
+    let unsealed_from = view.unsealed_from(topic);
+    let behind = topic.runs_up_to(next_seq).max(1);
+    if next_seq < unsealed_from
+        && let Some(run) = topic.runs.get(behind - 1)
+    {
+        let next = topic.runs.get(behind);
+        return Step::Sealed {
+            run: run.clone(),
+            topic: topic.number,
+            end_seq: next.map_or(unsealed_from, |next| next.first_seq),
+        };
     }
     for stream in &view.streams {
         let Some(run) = stream.runs.get(&topic.number) else {

@@ -13,9 +13,10 @@ pub(crate) use reindex::{reindex, write_index};
 pub(crate) use rescue::rescue_events;
 pub(crate) use survey::Survey;
 
+use crate::client_ids::{ClientIds, segments_of_name};
 use crate::closed_mark::{CLOSED_NAME, ClosedMark};
 use crate::damage::{Damage, DamageList, DamagedEvent, is_about_damage};
-use crate::files::{File, Files, StrictFiles};
+use crate::files::{BoundedFiles, File, Files, StrictFiles};
 use crate::front::{Front, Group, KeyedRecords, Limits, Topics};
 use crate::hashing::GivenMap;
 use crate::options::LogOptions;
@@ -149,7 +150,8 @@ pub(crate) fn open(
         io::ErrorKind::WouldBlock => OpenError::InUse,
         _ => OpenError::Io(error),
     })?;
-    let files: Arc<dyn Files> = Arc::new(StrictFiles::new(files));
+    let files = Arc::new(StrictFiles::new(files));
+    let files: Arc<dyn Files> = Arc::new(BoundedFiles::new(files, options.max_open_files));
     // Whoever had it open until now may have changed it since that look.
     let numbers = check_folder(&*files)?;
     let mut opening = Opening {
@@ -214,6 +216,7 @@ fn is_ours(name: &str) -> bool {
     number_of(name).is_some()
         || index_number_of(name).is_some()
         || run_number_of(name).is_some()
+        || segments_of_name(name).is_some()
         || name == CLOSED_NAME
         || name == CUT_TAIL_NAME
         || is_about_damage(name)
@@ -297,7 +300,7 @@ impl Opening {
         };
         self.compare_with_mark(&state, &loaded);
         let streams = loaded.into_iter().map(|(segment, _)| segment).collect();
-        Ok(self.assemble(state, state_runs, sealed, streams, writer))
+        self.assemble(state, state_runs, sealed, streams, writer)
     }
 
     /// Whether a segment was never written anew.
@@ -504,7 +507,7 @@ impl Opening {
         sealed: BTreeMap<u64, Arc<Sealed>>,
         streams: Vec<StreamSegment>,
         writer: Writer,
-    ) -> Parts {
+    ) -> io::Result<Parts> {
         let mut view = View {
             topics: GivenMap::default(),
             names: BTreeMap::new(),
@@ -521,7 +524,17 @@ impl Opening {
             topics.restore(record, tail);
         }
         topics.next_number = topics.next_number.max(state.next_topic_number);
-        sealed.values().for_each(|segment| view.add_sealed(segment));
+        for segment in sealed.values() {
+            let runs = segment.index.runs().map_err(|error| match error {
+                IndexError::Io(error) => error,
+                IndexError::Damaged => {
+                    io::Error::other("an index changed while the log was opened")
+                }
+            })?;
+            view.add_sealed(segment, &runs);
+        }
+        let filter_bytes = self.options.id_filter_bytes;
+        let client_ids = ClientIds::open(&*self.files, state.log_id, &sealed, filter_bytes);
         let front = Front {
             topics,
             keyed: KeyedRecords::new(state.keyed),
@@ -537,7 +550,7 @@ impl Opening {
                 max_keyed_bytes: self.options.max_keyed_bytes,
             },
         };
-        Parts {
+        Ok(Parts {
             files: self.files.clone(),
             options: self.options.clone(),
             log_id: state.log_id,
@@ -545,9 +558,10 @@ impl Opening {
             writer,
             view,
             cache: self.cache.clone(),
+            client_ids,
             damage: std::mem::take(&mut self.damage),
             state_runs,
-        }
+        })
     }
 }
 

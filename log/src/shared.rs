@@ -3,6 +3,7 @@
 //! across an fsync except those of background work, the round's and, only when a segment is full, the writer's; nobody
 //! who holds round or writer waits for background work.
 
+use crate::client_ids::ClientIds;
 use crate::damage::DamageList;
 use crate::error::{CommitError, StoreFailed};
 use crate::files::Files;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     rounds: Mutex<()>,
     view: RwLock<View>,
     pub(crate) cache: Arc<SectionCache>,
+    /// The client ids of sealed segments. Its lock comes after the view's.
+    pub(crate) client_ids: ClientIds,
     pub(crate) damage: DamageList,
     pub(crate) state_runs: StateRuns,
     pub(crate) stats: Stats,
@@ -121,6 +124,7 @@ pub(crate) struct Parts {
     pub(crate) writer: Writer,
     pub(crate) view: View,
     pub(crate) cache: Arc<SectionCache>,
+    pub(crate) client_ids: ClientIds,
     pub(crate) damage: DamageList,
     pub(crate) state_runs: StateRuns,
 }
@@ -138,6 +142,7 @@ impl Shared {
             rounds: Mutex::default(),
             view: RwLock::new(parts.view),
             cache: parts.cache,
+            client_ids: parts.client_ids,
             damage: parts.damage,
             state_runs: parts.state_runs,
             stats: Stats::default(),

@@ -1,10 +1,15 @@
 //! What readers see: each topic's sealed runs and, behind them, its events in the segments not sealed yet.
 
+mod sealed_runs;
+
+pub(crate) use sealed_runs::SealedRun;
+
 use crate::event_id::tag_of;
 use crate::front::{NewEvent, ViewChange};
 use crate::hashing::GivenMap;
 use crate::recent::Recent;
 use crate::record::{LAST_OF_BATCH, StateRecord, StoredEvent, TopicRecord};
+use crate::segment::index::IdPrefix;
 use crate::segment::sealed::Sealed;
 use crate::segment::stream::{SpareEntries, StreamEntry, StreamRun, StreamSegment};
 use crate::topic::{TopicInfo, TopicOptions};
@@ -42,6 +47,10 @@ pub(crate) struct TopicView {
     pub(crate) runs: Vec<SealedRun>,
     /// How many sealed events the last compaction left.
     pub(crate) compacted_events: u64,
+    /// The beginning of the highest client id that a sealed segment holds or held.
+    pub(crate) highest_id: IdPrefix,
+    /// The lowest ts of a run, by its segment and generation, if it was asked for when that was the first one kept.
+    pub(crate) oldest_stored: Option<((u64, u32), u64)>,
 }
 
 /// A topic that got longer.
@@ -49,13 +58,6 @@ pub(crate) struct TopicView {
 pub(crate) struct Moved {
     pub(crate) topic: u32,
     pub(crate) tail_seq: u64,
-}
-
-/// A topic's events in one sealed segment.
-#[derive(Clone)]
-pub(crate) struct SealedRun {
-    pub(crate) segment: Arc<Sealed>,
-    pub(crate) slot: usize,
 }
 
 impl View {
@@ -122,6 +124,8 @@ impl View {
             tail,
             runs: Vec::new(),
             compacted_events: 0,
+            highest_id: IdPrefix::default(),
+            oldest_stored: None,
         };
         self.topics.insert(topic.number, topic);
     }
@@ -216,41 +220,13 @@ impl View {
         }
     }
 
-    /// Adds a sealed segment's runs to their topics. Runs of topics that are gone are left out.
-    pub(crate) fn add_sealed(&mut self, segment: &Arc<Sealed>) {
-        self.sealed.insert(segment.header.number, segment.clone());
-        for (slot, info) in segment.runs.iter().enumerate() {
-            let Some(topic) = self.topics.get_mut(&info.topic) else {
-                continue;
-            };
-            let at = topic
-                .runs
-                .partition_point(|run| run.info().first_seq < info.first_seq);
-            let segment = segment.clone();
-            topic.runs.insert(at, SealedRun { segment, slot });
-        }
-    }
-
-    /// Takes a sealed segment out of sight.
-    pub(crate) fn remove_sealed(&mut self, number: u64) {
-        let Some(segment) = self.sealed.remove(&number) else {
-            return;
-        };
-        for info in &segment.runs {
-            if let Some(topic) = self.topics.get_mut(&info.topic) {
-                topic.runs.retain(|run| run.segment.header.number != number);
-            }
-        }
-    }
-
     /// A topic with what it holds.
     pub(crate) fn info(&self, topic: &TopicView) -> TopicInfo {
         let first_seq = topic.first_seq;
         let (mut events, mut bytes) = (0, 0);
-        for run in topic.runs.iter().map(SealedRun::info) {
-            let (kept, all) = (run.kept_from(first_seq), run.events.max(1));
-            events += kept;
-            bytes += run.bytes * kept / all;
+        for (run, end_seq) in self.runs_with_ends(topic) {
+            events += run.kept_from(first_seq, end_seq);
+            bytes += run.kept_bytes(first_seq, end_seq);
         }
         for run in self
             .streams
@@ -278,11 +254,5 @@ impl View {
 impl TopicView {
     pub(crate) fn tail_seq(&self) -> u64 {
         self.tail.load(Ordering::Acquire)
-    }
-}
-
-impl SealedRun {
-    pub(crate) fn info(&self) -> &crate::segment::index::RunInfo {
-        &self.segment.runs[self.slot]
     }
 }

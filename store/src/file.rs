@@ -98,17 +98,16 @@ impl FileStore {
 
 impl Store for FileStore {
     fn commit(&self, batch: Batch) -> Answer<Receipt, CommitError> {
-        Box::pin(self.log.append(&batch))
+        Box::pin(self.log.append_with(&batch, block_in_place))
     }
 
     fn commit_here(&self, batch: Batch) -> Answer<Receipt, CommitError> {
         let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());
         match runtime {
             // Other tasks of this thread are taken over by another one while it waits for the disk.
-            Ok(RuntimeFlavor::MultiThread) => Box::pin(
-                self.log
-                    .append_here(&batch, |sync| tokio::task::block_in_place(sync)),
-            ),
+            Ok(RuntimeFlavor::MultiThread) => {
+                Box::pin(self.log.append_here(&batch, block_in_place))
+            }
             _ => self.commit(batch),
         }
     }
@@ -252,6 +251,17 @@ impl Store for FileStore {
                 })),
             }
         })
+    }
+}
+
+/// Does work that may block. The order of commits is that of the calls, so it stays on this thread; the other tasks of the
+/// thread are taken over by another one, where the runtime has one.
+fn block_in_place(work: &mut dyn FnMut()) {
+    let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    if matches!(runtime, Ok(RuntimeFlavor::MultiThread)) {
+        tokio::task::block_in_place(work);
+    } else {
+        work();
     }
 }
 

@@ -7,6 +7,7 @@ use crate::record::StoredEvent;
 use crate::segment::index::{IndexError, KEY_SPACE};
 use crate::segment::sealed::Sealed;
 use crate::shared::Shared;
+use crate::view::SealedRun;
 use std::io;
 use std::sync::{Arc, PoisonError};
 
@@ -19,8 +20,8 @@ const LOOK_AGAIN_FROM: (u64, u64) = (1, 2);
 struct Due {
     topic: Arc<str>,
     number: u32,
-    /// The last position that is sealed.
-    last_seq: u64,
+    /// Where its last sealed run begins.
+    last_run_seq: u64,
 }
 
 impl Shared {
@@ -45,9 +46,9 @@ impl Shared {
             let mut view = self.view_mut();
             if let Some(view) = view.topics.get_mut(&number) {
                 // What was sealed meanwhile has not been looked at.
-                let infos = view.runs.iter().map(|run| run.info());
-                let looked_at = infos.filter(|info| info.last_seq <= due.last_seq);
-                let left: u64 = looked_at.map(|info| info.events).sum();
+                let runs = view.runs.iter();
+                let looked_at = runs.filter(|run| run.first_seq <= due.last_run_seq);
+                let left: u64 = looked_at.map(SealedRun::events).sum();
                 view.compacted_events = left.max(1);
             }
         }
@@ -62,13 +63,13 @@ impl Shared {
             .filter(|topic| topic.options.compaction);
         let mut due = Vec::new();
         for topic in compacted {
-            let events: u64 = topic.runs.iter().map(|run| run.info().events).sum();
+            let events: u64 = topic.runs.iter().map(SealedRun::events).sum();
             let new = events.saturating_sub(topic.compacted_events);
             if events > 0 && new * LOOK_AGAIN_FROM.1 >= events * LOOK_AGAIN_FROM.0 {
                 due.push(Due {
                     topic: topic.name.clone(),
                     number: topic.number,
-                    last_seq: topic.runs.last().map_or(0, |run| run.info().last_seq),
+                    last_run_seq: topic.runs.last().map_or(0, |run| run.first_seq),
                 });
             }
         }
@@ -88,17 +89,28 @@ impl Shared {
                 return Ok(Vec::new());
             }
         };
-        let view = self.view();
-        let Some(topic) = view.topics.get(&number) else {
-            return Ok(Vec::new());
+        let runs = match self.view().topics.get(&number) {
+            Some(topic) => topic.runs.clone(),
+            None => return Ok(Vec::new()),
         };
-        let worth = topic.runs.iter().filter(|run| {
-            let info = run.info();
-            let newer = elsewhere.get(&run.segment.header.number).unwrap_or(&0);
+        let mut worth = Vec::new();
+        for SealedRun { segment, .. } in runs {
+            let info = match segment.run(number) {
+                Ok(Some(info)) => info,
+                Ok(None) => continue,
+                Err(IndexError::Io(error)) => return Err(error),
+                Err(IndexError::Damaged) => {
+                    self.heal(&segment)?;
+                    return Ok(Vec::new());
+                }
+            };
+            let newer = elsewhere.get(&segment.header.number).unwrap_or(&0);
             let superseded = info.superseded + newer + info.tombstones;
-            superseded * REWRITE_FROM.1 >= info.events * REWRITE_FROM.0 && superseded > 0
-        });
-        Ok(worth.map(|run| run.segment.clone()).collect())
+            if superseded * REWRITE_FROM.1 >= info.events * REWRITE_FROM.0 && superseded > 0 {
+                worth.push(segment);
+            }
+        }
+        Ok(worth)
     }
 
     /// Whether an event has to stay: it has no key, or it is the latest of its key and no old tombstone.
@@ -127,11 +139,12 @@ impl Shared {
             topic: number,
             name: key.as_bytes(),
         };
+        // The last run that begins at the event or before it holds it.
         let runs = match self.view().topics.get(&number) {
-            Some(topic) => topic.runs.clone(),
+            Some(topic) => topic.runs[..topic.runs_up_to(seq).saturating_sub(1)].to_vec(),
             None => return Ok(false),
         };
-        for run in runs.iter().filter(|run| run.info().last_seq < seq) {
+        for run in &runs {
             match run.segment.index.find(&name) {
                 Ok(None) => {}
                 // A damaged index may hide the key, so the tombstone stays.

@@ -2,9 +2,9 @@
 
 use crate::batch::{Batch, Change};
 use crate::error::ReadError;
-use crate::segment::sealed::RunItem;
+use crate::segment::sealed::{RunItem, Sealed};
 use crate::shared::Shared;
-use crate::view::{TopicView, View};
+use crate::view::{SealedRun, TopicView, View};
 use std::sync::Arc;
 
 /// What a topic may keep.
@@ -23,6 +23,7 @@ impl Shared {
     /// Forgets what the topics' options say. The space is freed by later upkeep.
     pub(super) fn apply_retention(&self) {
         let now_ms = self.options.clock.now_ms();
+        self.learn_oldest_times();
         let mut limits = self.limits_of_topics(now_ms);
         for limits in &mut limits {
             // The longest run of events at the front that are all older goes. Nothing behind the tail that was seen
@@ -53,10 +54,16 @@ impl Shared {
                 kept.find(|entry| run.stored_ms(entry) >= since_ms)
             });
             let unsealed = unsealed.map(|entry| entry.seq);
-            (topic.runs.clone(), topic.first_seq, unsealed)
+            (topic.kept_runs().to_vec(), topic.first_seq, unsealed)
         };
         for run in &runs {
-            let info = run.info();
+            let segment = &run.segment;
+            let Some(info) = self.healed(segment, segment.run(number))? else {
+                return self.first_stored_since(number, since_ms);
+            };
+            let Some(info) = info else {
+                continue;
+            };
             if info.last_seq < first_seq || info.max_stored_ms < since_ms {
                 continue;
             }
@@ -64,12 +71,11 @@ impl Shared {
             if info.min_stored_ms >= since_ms {
                 return Ok(Some(from_seq));
             }
-            let segment = &run.segment;
-            let offset = segment.offset_for_seq(run.slot, from_seq);
+            let offset = segment.offset_for_seq(&info, from_seq);
             let Some(offset) = self.healed(segment, offset)? else {
                 return self.first_stored_since(number, since_ms);
             };
-            let mut reader = segment.reader(run.slot, offset);
+            let mut reader = segment.reader(&info, offset);
             while let Some(item) = reader.next()? {
                 match item {
                     RunItem::Event { event, .. } if event.seq() >= from_seq => {
@@ -102,6 +108,34 @@ impl Shared {
         // Nobody waits for the answer: what is not trimmed now will be next time.
         if !batch.is_empty() && front.admit(&batch, &[], now_ms).is_ok() {
             self.want_sync(&mut front);
+        }
+    }
+
+    /// Reads when the first event of the first run that each topic keeps was stored, for topics whose retention depends on it and whose
+    /// first run is another one than the last time.
+    fn learn_oldest_times(&self) {
+        let unknown: Vec<(u32, Arc<Sealed>)> = {
+            let view = self.view();
+            let by_age = view
+                .topics
+                .values()
+                .filter(|topic| topic.options.retention_ms.is_some());
+            let unknown = by_age.filter_map(|topic| {
+                let run = topic.kept_runs().first()?;
+                let known = topic.oldest_stored.map(|(of, _)| of);
+                (known != Some(identity(run))).then(|| (topic.number, run.segment.clone()))
+            });
+            unknown.collect()
+        };
+        for (number, segment) in unknown {
+            // What cannot be read is not forgotten; reading the topic will make the index again.
+            let Ok(Some(info)) = segment.run(number) else {
+                continue;
+            };
+            if let Some(topic) = self.view_mut().topics.get_mut(&number) {
+                let of = (segment.header.number, segment.header.generation);
+                topic.oldest_stored = Some((of, info.min_stored_ms));
+            }
         }
     }
 
@@ -140,11 +174,17 @@ impl Shared {
     }
 }
 
+/// A run's segment as it is now.
+fn identity(run: &SealedRun) -> (u64, u32) {
+    (run.segment.header.number, run.segment.header.generation)
+}
+
 /// A time that no kept event at the front was stored before.
 fn oldest_stored_ms(view: &View, topic: &TopicView) -> u64 {
-    let mut runs = topic.runs.iter().map(|run| run.info());
-    if let Some(run) = runs.find(|run| run.last_seq >= topic.first_seq) {
-        return run.min_stored_ms;
+    if let Some(run) = topic.kept_runs().first() {
+        let known = topic.oldest_stored.filter(|(of, _)| *of == identity(run));
+        // Where it is not known nothing is forgotten by age.
+        return known.map_or(u64::MAX, |(_, oldest_ms)| oldest_ms);
     }
     let mut streams = view.streams.iter();
     let first = streams.find_map(|stream| {
@@ -170,15 +210,13 @@ fn first_within(view: &View, topic: &TopicView, most: u64) -> u64 {
             }
         }
     }
-    for run in topic.runs.iter().rev().map(|run| run.info()) {
-        let kept = run.kept_from(topic.first_seq);
-        let kept_bytes = run.bytes * kept / run.events.max(1);
-        match left.checked_sub(kept_bytes) {
+    for (run, end_seq) in view.runs_with_ends(topic).rev() {
+        match left.checked_sub(run.kept_bytes(topic.first_seq, end_seq)) {
             Some(rest) => left = rest,
             None => {
-                let positions = run.last_seq - run.first_seq + 1;
-                let fit = u128::from(positions) * u128::from(left) / u128::from(run.bytes.max(1));
-                return run.last_seq + 1 - (fit as u64).min(positions);
+                let positions = end_seq - run.first_seq;
+                let fit = u128::from(positions) * u128::from(left) / u128::from(run.bytes().max(1));
+                return end_seq - (fit as u64).min(positions);
             }
         }
     }

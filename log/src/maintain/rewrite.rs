@@ -7,7 +7,7 @@ use crate::files::{File, Files};
 use crate::pace::PIECE_BYTES;
 use crate::record::StoredEvent;
 use crate::segment::cache::SectionCache;
-use crate::segment::index::{Index, IndexBuilder, IndexError, IndexFor};
+use crate::segment::index::{Index, IndexBuilder, IndexError, IndexFor, RunInfo};
 use crate::segment::sealed::{RunItem, Sealed};
 use crate::segment::{Layout, SegmentHeader, data_name, index_name, unfinished};
 use crate::shared::Shared;
@@ -110,14 +110,18 @@ impl Shared {
         };
         // Pauses go by what is read, which is more than what is written.
         let pace = |_| Ok(self.pacer.may_pause());
+        let unfinished_name = unfinished(&data_name(header.number));
         let copied = GroupedWriter::create(&*self.files, header, &pace)
             .and_then(|writer| self.copy_wanted(segments, &keep, writer));
-        let writer = copied.inspect_err(|_| {
+        let copied = copied.inspect_err(|_| {
             // It would be in nobody's way, but it takes space.
-            let _ = self.files.remove(&unfinished(&data_name(header.number)));
+            let _ = self.files.remove(&unfinished_name);
         })?;
+        let Some(writer) = copied else {
+            return self.files.remove(&unfinished_name);
+        };
         if writer.is_empty() {
-            self.files.remove(&unfinished(&data_name(header.number)))?;
+            self.files.remove(&unfinished_name)?;
             return self.remove_segments(segments);
         }
         // Whoever makes an index again must not do it from the old data beside the new.
@@ -126,12 +130,7 @@ impl Shared {
         self.stats
             .written
             .sealed(rewritten.data_bytes + rewritten.index.bytes());
-        let mut view = self.view_mut();
-        for segment in segments {
-            view.remove_sealed(segment.header.number);
-        }
-        view.add_sealed(&rewritten);
-        drop(view);
+        self.replace_sealed(segments, Some(&rewritten))?;
         for segment in &segments[1..] {
             let number = segment.header.number;
             self.cache.forget(number);
@@ -141,21 +140,23 @@ impl Shared {
         self.files.sync_names()
     }
 
-    /// Copies the wanted events of segments, topic by topic.
+    /// Copies the wanted events of segments, topic by topic; `None` if an index had to be made again first.
     fn copy_wanted<'a>(
         &self,
         segments: &[Arc<Sealed>],
         keep: &impl Fn(&StoredEvent) -> Result<bool, ReadError>,
         mut writer: GroupedWriter<'a>,
-    ) -> io::Result<GroupedWriter<'a>> {
+    ) -> io::Result<Option<GroupedWriter<'a>>> {
         let mut read_bytes = 0;
         for (topic, runs) in runs_by_topic(segments) {
             let Some(first_seq) = self.wanted_from(topic) else {
                 continue;
             };
-            for (segment, slot) in runs {
-                let start = segment.runs[slot].data.start;
-                let mut reader = segment.reader(slot, start);
+            for segment in runs {
+                let Some(run) = self.run_to_rewrite(segment, topic)? else {
+                    return Ok(None);
+                };
+                let mut reader = segment.reader(&run, run.data.start);
                 while let Some(item) = reader.next()? {
                     let event = match item {
                         RunItem::Event { event, .. } => event,
@@ -177,7 +178,19 @@ impl Shared {
             }
         }
         self.pace_rewriting(read_bytes as u64)?;
-        Ok(writer)
+        Ok(Some(writer))
+    }
+
+    /// A run that is to be rewritten; `None` if its index had to be made again first.
+    fn run_to_rewrite(&self, segment: &Arc<Sealed>, topic: u32) -> io::Result<Option<RunInfo>> {
+        match segment.run(topic) {
+            Ok(run) => Ok(run),
+            Err(IndexError::Io(error)) => Err(error),
+            Err(IndexError::Damaged) => {
+                self.heal(segment)?;
+                Ok(None)
+            }
+        }
     }
 
     /// The first position that a topic keeps; `None` if it is gone.
@@ -195,12 +208,12 @@ impl Shared {
     }
 }
 
-/// The runs of each topic, in the order of the segments.
-fn runs_by_topic(segments: &[Arc<Sealed>]) -> BTreeMap<u32, Vec<(&Arc<Sealed>, usize)>> {
-    let mut runs: BTreeMap<u32, Vec<(&Arc<Sealed>, usize)>> = BTreeMap::new();
+/// The segments that each topic has events in, in their order.
+fn runs_by_topic(segments: &[Arc<Sealed>]) -> BTreeMap<u32, Vec<&Arc<Sealed>>> {
+    let mut runs: BTreeMap<u32, Vec<&Arc<Sealed>>> = BTreeMap::new();
     for segment in segments {
-        for (slot, run) in segment.runs.iter().enumerate() {
-            runs.entry(run.topic).or_default().push((segment, slot));
+        for topic in &segment.topics {
+            runs.entry(*topic).or_default().push(segment);
         }
     }
     runs

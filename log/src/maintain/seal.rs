@@ -67,16 +67,11 @@ impl Shared {
                 1 => Some(self.seal_in_place(&full)?),
                 _ => Some(self.seal_grouped(&full, &progress)?),
             };
-            let mut view = self.view_mut();
-            let mut stream = view.streams.remove(0);
-            view.spare_entries.keep(&mut stream);
+            self.move_to_sealed(number, sealed.as_ref())?;
             if let Some(sealed) = &sealed {
-                view.add_sealed(sealed);
+                self.client_ids.add_segment(sealed);
             }
-            self.throttle_by_backlog(&view);
-            drop(view);
-            // What it kept of its events and keys may be much to let go of, so that is done without the lock.
-            drop(stream);
+            self.throttle_by_backlog(&self.view());
             let left = full.file.bytes().unwrap_or(0);
             self.pacer
                 .note_sealed(left.saturating_sub(progress.sealed_bytes.get()));

@@ -5,16 +5,24 @@ use super::{Filling, StreamPlaces, unknown};
 use crate::error::ReadError;
 use crate::receipt::{ReadLimit, TimePage, TimeRange};
 use crate::record::StoredEvent;
-use crate::segment::index::{Point, Points, Section};
-use crate::segment::sealed::{RunItem, RunReader};
+use crate::segment::index::{IndexError, Point, Points, RunInfo, Section};
+use crate::segment::sealed::{RunItem, RunReader, Sealed};
 use crate::segment::stream::{StreamEntry, StreamRun};
 use crate::shared::Shared;
 use crate::view::SealedRun;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 /// How many events of a segment in commit order are read in one go.
 const STREAM_READ_EVENTS: usize = 256;
+
+/// A run with what its directory says of it.
+#[derive(Clone)]
+struct OpenRun {
+    segment: Arc<Sealed>,
+    info: RunInfo,
+}
 
 /// A run that may have events in the range.
 struct Waiting {
@@ -23,18 +31,21 @@ struct Waiting {
 }
 
 enum WaitingRun {
-    Sealed(SealedRun),
+    Sealed(OpenRun),
     /// What a segment in commit order has in the range, already in order.
     Stream(StreamPlaces),
 }
 
+/// Runs outside of sealed segments, those in sealed ones, the number of the topic, and the bounds.
+type AllRuns = (Vec<Waiting>, Vec<SealedRun>, u32, Bounds);
+
 /// An open run.
 enum Source {
     /// Its order is that of its positions.
-    Ordered { run: SealedRun, reader: RunReader },
+    Ordered { run: OpenRun, reader: RunReader },
     /// Its events are read one by one, as its index lists them by time.
     Listed {
-        run: SealedRun,
+        run: OpenRun,
         points: std::vec::IntoIter<Point>,
     },
     /// Events of a segment in commit order, read some at a time.
@@ -108,6 +119,47 @@ impl Shared {
         range: TimeRange,
         limit: ReadLimit,
     ) -> Result<(Vec<Waiting>, Bounds), ReadError> {
+        loop {
+            let (mut waiting, runs, topic, bounds) = self.all_runs(name, range, limit)?;
+            if self.open_runs(&runs, topic, bounds, &mut waiting)? {
+                return Ok((waiting, bounds));
+            }
+        }
+    }
+
+    /// Adds those of the sealed runs that touch the range; false if an index was made again and the runs are others now.
+    fn open_runs(
+        &self,
+        runs: &[SealedRun],
+        topic: u32,
+        bounds: Bounds,
+        waiting: &mut Vec<Waiting>,
+    ) -> Result<bool, ReadError> {
+        for run in runs {
+            let Some(info) = self.run_info(run, topic)? else {
+                return Ok(false);
+            };
+            let touches = info.max_ts >= bounds.behind.0
+                && info.min_ts <= bounds.to_ts
+                && info.last_seq >= bounds.first_seq;
+            if touches {
+                let segment = run.segment.clone();
+                waiting.push(Waiting {
+                    min_ts: info.min_ts,
+                    run: WaitingRun::Sealed(OpenRun { segment, info }),
+                });
+            }
+        }
+        Ok(true)
+    }
+
+    /// What a topic has outside of sealed segments in the range, and all its sealed runs, as of one moment.
+    fn all_runs(
+        &self,
+        name: &str,
+        range: TimeRange,
+        limit: ReadLimit,
+    ) -> Result<AllRuns, ReadError> {
         let view = self.view();
         let topic = view.topic(name).ok_or_else(|| unknown(name))?;
         let start = (range.from_ts, 0);
@@ -117,18 +169,6 @@ impl Shared {
             first_seq: topic.first_seq,
         };
         let mut waiting = Vec::new();
-        for run in &topic.runs {
-            let info = run.info();
-            let touches = info.max_ts >= bounds.behind.0
-                && info.min_ts <= bounds.to_ts
-                && info.last_seq >= bounds.first_seq;
-            if touches {
-                waiting.push(Waiting {
-                    min_ts: info.min_ts,
-                    run: WaitingRun::Sealed(run.clone()),
-                });
-            }
-        }
         for stream in &view.streams {
             let Some(run) = stream.runs.get(&topic.number) else {
                 continue;
@@ -145,7 +185,7 @@ impl Shared {
                 });
             }
         }
-        Ok((waiting, bounds))
+        Ok((waiting, topic.kept_runs().to_vec(), topic.number, bounds))
     }
 
     fn open_run(
@@ -164,15 +204,15 @@ impl Shared {
         let mut run = run;
         loop {
             let segment = run.segment.clone();
-            let opened = match run.info().ordered {
+            let opened = match run.info.ordered {
                 true => segment
-                    .offset_behind(run.slot, bounds.behind)
+                    .offset_behind(&run.info, bounds.behind)
                     .map(|offset| Source::Ordered {
-                        reader: segment.reader(run.slot, offset),
+                        reader: segment.reader(&run.info, offset),
                         run: run.clone(),
                     }),
                 false => segment.index.section(Section::Order).map(|order| {
-                    let order = Points::of(&order, &run.info().order);
+                    let order = Points::of(&order, &run.info.order);
                     let start =
                         order.partition_point(|point| (point.ts, point.seq) <= bounds.behind);
                     let points = (start..order.len()).map_while(|at| order.get(at));
@@ -191,15 +231,13 @@ impl Shared {
                 return Ok(source);
             }
             // The index was made again; the same run is in the view with its new index.
-            let topic = run.info().topic;
-            let view = self.view();
-            let healed = view.sealed.get(&segment.header.number);
-            let slot = healed.and_then(|healed| healed.slot_of(topic));
-            run = match (healed, slot) {
-                (Some(healed), Some(slot)) => SealedRun {
-                    segment: healed.clone(),
-                    slot,
-                },
+            let number = segment.header.number;
+            let healed = self.view().sealed.get(&number).cloned();
+            let info = healed.as_ref().map(|healed| healed.run(run.info.topic));
+            run = match (healed, info) {
+                (Some(segment), Some(Ok(Some(info)))) => OpenRun { segment, info },
+                (_, Some(Err(IndexError::Io(error)))) => return Err(error.into()),
+                (_, Some(Err(IndexError::Damaged))) => continue,
                 _ => {
                     let points = Vec::new().into_iter();
                     return Ok(Source::Listed { run, points });
@@ -233,7 +271,7 @@ impl Shared {
                 let Some(point) = points.next() else {
                     break None;
                 };
-                let event = self.sealed_event(&run.segment, run.slot, point.offset)?;
+                let event = self.sealed_event(&run.segment, run.info.topic, point.offset)?;
                 if event.is_some() {
                     break event;
                 }

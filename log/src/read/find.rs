@@ -2,16 +2,18 @@
 
 use super::{StreamPlaces, unknown};
 use crate::batch::Batch;
+use crate::client_ids::IdSet;
 use crate::error::ReadError;
 use crate::event_id::{Id, MadeId};
 use crate::front::Held;
-use crate::names::NameRef;
+use crate::names::{self, NameRef};
 use crate::receipt::{Placed, ReadLimit};
 use crate::record::StoredEvent;
-use crate::segment::index::{KEY_SPACE, OWN_ID_SPACE};
-use crate::segment::sealed::RunItem;
+use crate::segment::index::{IdPrefix, IndexError, KEY_SPACE, OWN_ID_SPACE, prefix_of};
+use crate::segment::sealed::{RunItem, Sealed};
 use crate::shared::Shared;
 use crate::view::{SealedRun, TopicView, View};
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 const ONE_EVENT: ReadLimit = ReadLimit {
@@ -25,7 +27,8 @@ struct TopicPlace {
     tag: u32,
     first_seq: u64,
     tail_seq: u64,
-    runs: Vec<SealedRun>,
+    /// No sealed segment holds a client id whose beginning is higher.
+    highest_id: IdPrefix,
 }
 
 impl Shared {
@@ -39,7 +42,7 @@ impl Shared {
         let waiting = self.front().own_ids.seq_of(number, &id);
         let place = self.place(topic)?;
         let visible = place.first_seq..place.tail_seq + 1;
-        let made = MadeId::parse(id.as_str()).filter(|made| made.tag == place.tag);
+        let made = place.generated(&id);
         if let Some(made) = made.filter(|made| visible.contains(&made.seq))
             && let Some(event) = self.event(topic, made.seq)?
             && event.id() == id.as_str()
@@ -56,25 +59,28 @@ impl Shared {
     /// The first position whose event has this ts or a later one.
     pub(crate) fn find_ts(&self, topic: &str, ts: u64) -> Result<Option<u64>, ReadError> {
         // What is not sealed is looked at together with what is, since sealing moves events from one to the other.
-        let (place, unsealed) = {
+        let (place, runs, unsealed) = {
             let view = self.view();
             let place = place_of(&view, topic)?;
+            let runs = view.topic(topic).map(|topic| topic.kept_runs().to_vec());
             let found = view.streams.iter().find_map(|stream| {
                 let run = stream.runs.get(&place.number)?;
                 run.first_at_ts(ts, place.first_seq)
             });
-            (place, found)
+            (place, runs.unwrap_or_default(), found)
         };
-        for run in &place.runs {
-            let info = run.info();
+        for run in &runs {
+            let Some(info) = self.run_info(run, place.number)? else {
+                return self.find_ts(topic, ts);
+            };
             if info.max_ts < ts || info.last_seq < place.first_seq {
                 continue;
             }
             let segment = &run.segment;
-            let Some(offset) = self.healed(segment, segment.offset_for_ts(run.slot, ts))? else {
+            let Some(offset) = self.healed(segment, segment.offset_for_ts(&info, ts))? else {
                 return self.find_ts(topic, ts);
             };
-            let mut reader = segment.reader(run.slot, offset);
+            let mut reader = segment.reader(&info, offset);
             while let Some(item) = reader.next()? {
                 match item {
                     RunItem::Event { event, .. }
@@ -92,9 +98,10 @@ impl Shared {
 
     /// The latest event of a key.
     pub(crate) fn latest(&self, topic: &str, key: &str) -> Result<Option<StoredEvent>, ReadError> {
-        let (place, waiting) = {
+        let (place, runs, waiting) = {
             let view = self.view();
             let place = place_of(&view, topic)?;
+            let runs = view.topic(topic).map(|topic| topic.kept_runs().to_vec());
             let mut newest_first = view.streams.iter().rev();
             let waiting = newest_first.find_map(|stream| {
                 let run = stream.runs.get(&place.number)?;
@@ -106,7 +113,7 @@ impl Shared {
                     entries,
                 })
             });
-            (place, waiting)
+            (place, runs.unwrap_or_default(), waiting)
         };
         let kept = |event: &StoredEvent| event.seq() >= place.first_seq;
         if let Some(places) = waiting {
@@ -117,7 +124,7 @@ impl Shared {
             topic: place.number,
             name: key.as_bytes(),
         };
-        Ok(self.sealed_name(&place, &name)?.filter(kept))
+        Ok(self.sealed_name(&runs, &name)?.filter(kept))
     }
 
     /// The same as far as it can be told from memory; `None` where the disk is needed.
@@ -148,24 +155,51 @@ impl Shared {
         number: u32,
         key: &str,
     ) -> Result<Option<StoredEvent>, ReadError> {
-        let place = self.view().topics.get(&number).map(TopicPlace::of);
+        let runs = match self.view().topics.get(&number) {
+            Some(topic) => topic.kept_runs().to_vec(),
+            None => return Ok(None),
+        };
         let name = NameRef {
             space: KEY_SPACE,
             topic: number,
             name: key.as_bytes(),
         };
-        match place {
-            Some(place) => self.sealed_name(&place, &name),
-            None => Ok(None),
-        }
+        self.sealed_name(&runs, &name)
     }
 
-    /// Which of a batch's own ids readers can see already, or were made for events on their way. Empty if no event
-    /// has an own id.
-    pub(crate) fn look_up_own_ids(&self, batch: &Batch) -> Result<Vec<Option<Held>>, ReadError> {
+    /// Which of a batch's client ids readers can see already, or were made for events on their way. Empty if no event
+    /// has a client id; `None` if the disk is needed to tell.
+    pub(crate) fn look_up_in_memory(&self, batch: &Batch) -> Option<Vec<Option<Held>>> {
         if !batch.has_own_ids() {
-            return Ok(Vec::new());
+            return Some(Vec::new());
         }
+        let ids = self.client_ids.set();
+        let uncovered = ids.uncovered().iter();
+        let uncovered: Vec<Arc<Sealed>> =
+            uncovered.flat_map(|range| self.sealed_in(range)).collect();
+        let mut held = Vec::with_capacity(batch.events().len());
+        let mut last: Option<(&Arc<str>, Option<TopicPlace>)> = None;
+        for event in batch.events() {
+            let Some(id) = event.id() else {
+                held.push(None);
+                continue;
+            };
+            let known = matches!(&last, Some((topic, _)) if Arc::ptr_eq(topic, event.topic()));
+            if !known {
+                last = Some((event.topic(), self.place(event.topic()).ok()));
+            }
+            let place = last.as_ref().and_then(|(_, place)| place.as_ref());
+            let found = match place {
+                Some(place) => place.look_up_in_memory(&ids, &uncovered, &id)?,
+                None => None,
+            };
+            held.push(found);
+        }
+        Some(held)
+    }
+
+    /// The same, with the disk.
+    pub(crate) fn look_up_own_ids(&self, batch: &Batch) -> Result<Vec<Option<Held>>, ReadError> {
         let mut held = Vec::with_capacity(batch.events().len());
         let mut last: Option<(&Arc<str>, Option<TopicPlace>)> = None;
         for event in batch.events() {
@@ -193,19 +227,9 @@ impl Shared {
         id: &Id,
         payload: &[u8],
     ) -> Result<Option<Held>, ReadError> {
-        let made = MadeId::parse(id.as_str()).filter(|made| made.tag == place.tag);
-        if let Some(made) = made.filter(|made| made.seq > place.tail_seq) {
-            let placed = Placed {
-                id: *id,
-                seq: made.seq,
-                ts: made.ms,
-            };
-            return Ok(Some(Held {
-                topic: place.number,
-                placed,
-                same_payload: false,
-                is_ahead: true,
-            }));
+        let made = place.generated(id);
+        if let Some(ahead) = made.and_then(|made| place.ahead(id, made)) {
+            return Ok(Some(ahead));
         }
         let made = match made {
             Some(made) => self.event(topic, made.seq)?,
@@ -234,40 +258,74 @@ impl Shared {
         Ok(found.filter(|event| event.seq() == seq))
     }
 
+    /// The event with a client id among the sealed ones.
     fn sealed_own_id(&self, place: &TopicPlace, id: &Id) -> Result<Option<StoredEvent>, ReadError> {
-        let name = NameRef {
-            space: OWN_ID_SPACE,
-            topic: place.number,
-            name: id.as_str().as_bytes(),
-        };
-        self.sealed_name(place, &name)
+        if place.is_above(id) {
+            return Ok(None);
+        }
+        let name = place.id_name(id);
+        for segment in self.segments_with_id(names::hash(&name))? {
+            if let Some(event) = self.find_in_segment(segment, &name)? {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The segments that may hold a client id, newest first.
+    fn segments_with_id(&self, hash: u64) -> Result<Vec<Arc<Sealed>>, ReadError> {
+        loop {
+            let set = self.client_ids.set();
+            let mut numbers = Vec::new();
+            match set.segments_of(hash, &mut numbers) {
+                Ok(()) => {}
+                Err((_, IndexError::Io(error))) => return Err(error.into()),
+                Err((run, IndexError::Damaged)) => {
+                    self.client_ids.discard(&run);
+                    continue;
+                }
+            }
+            let named = numbers.into_iter().map(|number| number..=number);
+            let ranges = named.chain(set.uncovered().iter().cloned());
+            let mut segments: Vec<Arc<Sealed>> =
+                ranges.flat_map(|range| self.sealed_in(&range)).collect();
+            segments.sort_unstable_by_key(|segment| Reverse(segment.header.number));
+            segments.dedup_by_key(|segment| segment.header.number);
+            return Ok(segments);
+        }
+    }
+
+    /// The event of a name in one segment, whose index is made again if it turns out damaged.
+    fn find_in_segment(
+        &self,
+        mut segment: Arc<Sealed>,
+        name: &NameRef<'_>,
+    ) -> Result<Option<StoredEvent>, ReadError> {
+        loop {
+            match self.healed(&segment, segment.index.find(name))? {
+                Some(None) => return Ok(None),
+                Some(Some(entry)) => {
+                    return Ok(self.sealed_event(&segment, name.topic, entry.offset)?);
+                }
+                None => {
+                    let number = segment.header.number;
+                    match self.sealed_in(&(number..=number)).into_iter().next() {
+                        Some(healed) => segment = healed,
+                        None => return Ok(None),
+                    }
+                }
+            }
+        }
     }
 
     /// Looks a name up in a topic's sealed runs, newest first.
     fn sealed_name(
         &self,
-        place: &TopicPlace,
+        runs: &[SealedRun],
         name: &NameRef<'_>,
     ) -> Result<Option<StoredEvent>, ReadError> {
-        let kept = |run: &&SealedRun| run.info().last_seq >= place.first_seq;
-        for run in place.runs.iter().rev().filter(kept) {
-            let (mut segment, mut slot) = (run.segment.clone(), run.slot);
-            let found = loop {
-                match self.healed(&segment, segment.find(slot, name))? {
-                    Some(found) => break found,
-                    None => match self.view().sealed.get(&segment.header.number) {
-                        Some(healed) => segment = healed.clone(),
-                        None => break None,
-                    },
-                }
-                match segment.slot_of(place.number) {
-                    Some(healed) => slot = healed,
-                    None => break None,
-                }
-            };
-            if let Some(entry) = found
-                && let Some(event) = self.sealed_event(&segment, slot, entry.offset)?
-            {
+        for run in runs.iter().rev() {
+            if let Some(event) = self.find_in_segment(run.segment.clone(), name)? {
                 return Ok(Some(event));
             }
         }
@@ -285,13 +343,65 @@ fn place_of(view: &View, name: &str) -> Result<TopicPlace, ReadError> {
 }
 
 impl TopicPlace {
+    /// What can be told of an id without the disk: not held, or ahead of what readers see. `None` where it cannot.
+    fn look_up_in_memory(
+        &self,
+        ids: &IdSet,
+        uncovered: &[Arc<Sealed>],
+        id: &Id,
+    ) -> Option<Option<Held>> {
+        if let Some(made) = self.generated(id) {
+            return self.ahead(id, made).map(Some);
+        }
+        let name = self.id_name(id);
+        let is_ruled_out = self.is_above(id)
+            || !ids.may_hold(names::hash(&name))
+                && uncovered
+                    .iter()
+                    .all(|segment| segment.index.rules_out(&name));
+        is_ruled_out.then_some(None)
+    }
+
+    /// Whether an id is higher than all in sealed segments, as ids that rise with time are.
+    fn is_above(&self, id: &Id) -> bool {
+        prefix_of(id.as_str().as_bytes()) > self.highest_id
+    }
+
+    fn id_name<'a>(&self, id: &'a Id) -> NameRef<'a> {
+        NameRef {
+            space: OWN_ID_SPACE,
+            topic: self.number,
+            name: id.as_str().as_bytes(),
+        }
+    }
+
+    /// The parts of an id that has the form of those generated in this topic.
+    fn generated(&self, id: &Id) -> Option<MadeId> {
+        MadeId::parse(id.as_str()).filter(|made| made.tag == self.tag)
+    }
+
+    /// A generated id whose position is not visible yet.
+    fn ahead(&self, id: &Id, made: MadeId) -> Option<Held> {
+        let placed = Placed {
+            id: *id,
+            seq: made.seq,
+            ts: made.ms,
+        };
+        (made.seq > self.tail_seq).then_some(Held {
+            topic: self.number,
+            placed,
+            same_payload: false,
+            is_ahead: true,
+        })
+    }
+
     fn of(topic: &TopicView) -> Self {
         Self {
             number: topic.number,
             tag: topic.tag,
             first_seq: topic.first_seq,
             tail_seq: topic.tail_seq(),
-            runs: topic.runs.clone(),
+            highest_id: topic.highest_id,
         }
     }
 }

@@ -182,7 +182,7 @@ impl Shared {
             let latest = together.iter().map(|&at| newest[at].1);
             // Those that are damaged are passed over.
             let mut places = together.iter();
-            for event in self.events_of(&source.run, latest)? {
+            for event in self.events_of(&source.run, merge.topic, latest)? {
                 if let Some(&at) = places.find(|&&at| newest[at].1.seq == event.seq()) {
                     events[at] = Some(event);
                 }
@@ -196,13 +196,14 @@ impl Shared {
     fn events_of(
         &self,
         run: &KeyRun,
+        topic: u32,
         latest: impl Iterator<Item = Latest>,
     ) -> Result<Vec<StoredEvent>, ReadError> {
         let mut together = Together::default();
         match run {
             KeyRun::Sealed(run) => {
                 let offsets: Vec<u32> = latest.map(|latest| latest.offset).collect();
-                for item in run.segment.events_at(run.slot, &offsets) {
+                for item in run.segment.events_at(topic, &offsets) {
                     match item? {
                         RunItem::Event { event, .. } => together.add(&event),
                         RunItem::Damage(range) => self.note_damage(&run.segment, range),

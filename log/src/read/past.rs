@@ -7,7 +7,7 @@ use crate::files::File;
 use crate::names::NameRef;
 use crate::receipt::Past;
 use crate::record::StoredEvent;
-use crate::segment::index::KEY_SPACE;
+use crate::segment::index::{KEY_SPACE, RunInfo};
 use crate::segment::sealed::RunItem;
 use crate::segment::stream::StreamEntry;
 use crate::shared::Shared;
@@ -55,13 +55,13 @@ impl Shared {
             let place = view.topic(topic).ok_or_else(|| unknown(topic))?;
             let search = Search::new(keys, at_ts, place.first_seq, place.tail_seq());
             let streams = streams_of(&view, place.number, &search);
-            (place.runs.clone(), streams, place.number, search)
+            (place.kept_runs().to_vec(), streams, place.number, search)
         };
         for stream in streams.iter().rev() {
             self.search_stream(stream, &mut search)?;
         }
         for run in runs.iter().rev() {
-            if search.open.is_empty() || run.info().last_seq < search.first_seq {
+            if search.open.is_empty() {
                 break;
             }
             if !self.search_sealed(run, number, &mut search)? {
@@ -95,7 +95,12 @@ impl Shared {
         number: u32,
         search: &mut Search<'_>,
     ) -> Result<bool, ReadError> {
-        let info = run.info();
+        let Some(info) = self.run_info(run, number)? else {
+            return Ok(false);
+        };
+        if info.last_seq < search.first_seq {
+            return Ok(true);
+        }
         search.enter(info.first_seq, info.last_seq, info.events);
         if info.min_ts > search.at_ts {
             return Ok(true);
@@ -112,7 +117,7 @@ impl Shared {
                 return Ok(false);
             };
             let Some(entry) = found else { continue };
-            match self.sealed_event(&run.segment, run.slot, entry.offset)? {
+            match self.sealed_event(&run.segment, number, entry.offset)? {
                 Some(event) if event.ts() <= search.at_ts => search.offer(event),
                 // Its latest event here is later, or damaged; an earlier one may be what is asked for.
                 Some(_) => later = true,
@@ -120,17 +125,21 @@ impl Shared {
             }
         }
         if later {
-            self.scan_sealed(run, search)?;
+            self.scan_sealed(run, &info, search)?;
         }
         Ok(true)
     }
 
     /// Reads a sealed run up to the time, and remembers where each key's last event is rather than the event, which
     /// would keep its block in memory.
-    fn scan_sealed(&self, run: &SealedRun, search: &mut Search<'_>) -> Result<(), ReadError> {
-        let info = run.info();
+    fn scan_sealed(
+        &self,
+        run: &SealedRun,
+        info: &RunInfo,
+        search: &mut Search<'_>,
+    ) -> Result<(), ReadError> {
         let mut found: HashMap<&str, u32> = HashMap::new();
-        let mut reader = run.segment.reader(run.slot, info.data.start);
+        let mut reader = run.segment.reader(info, info.data.start);
         while let Some(item) = reader.next()? {
             match item {
                 RunItem::Damage(range) => {
@@ -149,7 +158,7 @@ impl Shared {
             }
         }
         for offset in found.into_values() {
-            if let Some(event) = self.sealed_event(&run.segment, run.slot, offset)? {
+            if let Some(event) = self.sealed_event(&run.segment, info.topic, offset)? {
                 search.offer(event);
             }
         }

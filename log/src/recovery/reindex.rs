@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// What the index that lies beside a segment says, whatever data it was made for.
 pub(crate) struct OldIndex {
     pub(crate) generation: u32,
-    runs: Vec<RunInfo>,
+    runs: Vec<(RunInfo, Arc<str>)>,
     pub(crate) checkpoint: Vec<u8>,
 }
 
@@ -23,15 +23,15 @@ impl OldIndex {
         let index = Index::open_for_any_data(file, cache.clone()).ok()?;
         Some(Self {
             generation: index.generation(),
-            runs: RunInfo::read_all(&index.load(Section::Directory).ok()?)?,
+            runs: std::iter::zip(index.runs().ok()?, index.topic_names().ok()?).collect(),
             checkpoint: index.load(Section::Checkpoint).unwrap_or_default(),
         })
     }
 
     /// Notes what this index knew and the data has no more.
     pub(crate) fn note_missing(&self, files: &dyn Files, damage: &DamageList, sealed: &Sealed) {
-        for run in &self.runs {
-            note_missing(files, damage, sealed, run);
+        for (run, topic) in &self.runs {
+            note_missing(files, damage, sealed, run, topic);
         }
     }
 }
@@ -99,15 +99,21 @@ pub(crate) fn write_index(
 }
 
 /// Notes the positions at a run's ends that are gone. Gaps inside are noted by whoever finds the bad bytes there.
-fn note_missing(files: &dyn Files, damage: &DamageList, sealed: &Sealed, old: &RunInfo) {
-    let found = sealed.slot_of(old.topic).map(|slot| &sealed.runs[slot]);
+fn note_missing(
+    files: &dyn Files,
+    damage: &DamageList,
+    sealed: &Sealed,
+    old: &RunInfo,
+    topic: &str,
+) {
+    let found = sealed.run(old.topic).ok().flatten();
     let (first, last) = found.map_or((u64::MAX, 0), |run| (run.first_seq, run.last_seq));
     let missing = (old.first_seq..=old.last_seq)
         .filter(|&seq| seq > last || seq < first)
         .take(1000);
     let events: Vec<DamagedEvent> = missing
         .map(|seq| DamagedEvent {
-            topic: Some(old.name.to_string()),
+            topic: Some(topic.to_owned()),
             seq: Some(seq),
             id: None,
         })

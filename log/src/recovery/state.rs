@@ -80,12 +80,20 @@ impl State {
             let missing = loaded.covered_to + 1..sealed_to + 1;
             LoadedRuns::note_missing(files, damage, missing);
         }
-        for run in sealed.values().flat_map(|segment| &segment.runs) {
-            state.reach(run.topic, run.last_seq);
-            if let Some(topic) = state.topics.get_mut(&run.topic) {
-                topic.next_seq = topic.next_seq.max(run.last_seq + 1);
-            } else if lacks_some || loaded.may_have_lost(run.topic) {
-                state.find_topic(run.topic, &run.name, run.last_seq, run.max_ts);
+        for segment in sealed.values() {
+            let runs = segment.index.runs().unwrap_or_default();
+            let mut names = None;
+            for (at, run) in runs.iter().enumerate() {
+                state.reach(run.topic, run.last_seq);
+                if let Some(topic) = state.topics.get_mut(&run.topic) {
+                    topic.next_seq = topic.next_seq.max(run.last_seq + 1);
+                } else if lacks_some || loaded.may_have_lost(run.topic) {
+                    let names = names
+                        .get_or_insert_with(|| segment.index.topic_names().unwrap_or_default());
+                    if let Some(name) = names.get(at) {
+                        state.find_topic(run.topic, name, run.last_seq, run.max_ts);
+                    }
+                }
             }
         }
         state.covered_to = loaded.covered_to.max(sealed_to);

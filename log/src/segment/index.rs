@@ -5,7 +5,7 @@
 //! 32 seven sections, each: offset u64 | length u64 | checksum u64 (XXH3-64)
 //! 200 checksum u64 of the 200 bytes before
 //! ```
-//! Sections: the directory of runs; points (`seq u64 | highest ts so far u64 | offset u32`) that let a reader start
+//! Sections: the directory of runs (`directory`); points (`seq u64 | highest ts so far u64 | offset u32`) that let a reader start
 //! near a position; the order (`ts u64 | seq u64 | offset u32`, sorted) of runs whose ts is not; the blocks, fences
 //! and filter of the name table; and a copy of the checkpoint that the next segment starts with.
 
@@ -13,9 +13,9 @@ mod build;
 mod directory;
 
 pub(crate) use build::{IndexBuilder, KEY_SPACE, OWN_ID_SPACE};
-pub(crate) use directory::RunInfo;
+pub(crate) use directory::{IdPrefix, RunInfo, prefix_of};
 
-use super::cache::SectionCache;
+use super::cache::{SectionCache, WHOLE};
 use super::stream::StreamEntry;
 use crate::files::File;
 use crate::names;
@@ -27,10 +27,14 @@ use xxhash_rust::xxh3::xxh3_64;
 const MAGIC: &[u8; 8] = b"PROMIDX\n";
 /// The version of the index format, which changes apart from the segments': an index can always be made again.
 const INDEX_VERSION: u16 = 2;
+/// The first version, which differs in the directory only.
+const FIRST_VERSION: u16 = 1;
 const SECTIONS: usize = 7;
 const SECTIONS_AT: usize = 32;
 const CHECKED: usize = SECTIONS_AT + SECTIONS * 24;
 const INDEX_HEADER_BYTES: usize = CHECKED + 8;
+/// So many entries of the directory are read and kept together.
+const DIRECTORY_BLOCK_ENTRIES: usize = 33;
 /// Bytes of one point, and of one entry of the order.
 pub(crate) const POINT_BYTES: usize = 20;
 
@@ -80,12 +84,10 @@ pub(crate) struct IndexFor {
 pub(crate) struct Index {
     file: Arc<dyn File>,
     owner: IndexFor,
+    version: u16,
     sections: [(u64, u64, u64); SECTIONS],
     cache: Arc<SectionCache>,
 }
-
-/// The first and the last of some names, if there are any.
-pub(crate) type Ends = Option<(Vec<u8>, Vec<u8>)>;
 
 /// One place to start reading from, or one event in the order of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,8 +125,9 @@ impl Index {
             array.copy_from_slice(&header[at..at + 8]);
             u64::from_le_bytes(array)
         };
+        let version = u16::from_le_bytes([header[8], header[9]]);
         let sound = header.starts_with(MAGIC)
-            && header[8..10] == INDEX_VERSION.to_le_bytes()
+            && (FIRST_VERSION..=INDEX_VERSION).contains(&version)
             && u64_at(CHECKED) == xxh3_64(&header[..CHECKED]);
         if !sound {
             return Err(IndexError::Damaged);
@@ -141,6 +144,7 @@ impl Index {
         Ok(Self {
             file,
             owner,
+            version,
             sections,
             cache,
         })
@@ -183,13 +187,65 @@ impl Index {
 
     /// A whole section, checked.
     pub(crate) fn section(&self, section: Section) -> Result<Arc<Vec<u8>>, IndexError> {
-        let key = (self.owner.number, self.owner.generation, section as u8);
+        let key = self.key(section, WHOLE);
         if let Some(cached) = self.cache.get(key) {
             return Ok(cached);
         }
         let loaded = Arc::new(self.load(section)?);
         self.cache.put(key, &loaded);
         Ok(loaded)
+    }
+
+    fn key(&self, section: Section, block: u32) -> (u64, u32, u8, u32) {
+        let IndexFor {
+            number, generation, ..
+        } = self.owner;
+        (number, generation, section as u8, block)
+    }
+
+    /// Whether a run can be read without the others.
+    pub(crate) fn has_fixed_entries(&self) -> bool {
+        self.version > FIRST_VERSION
+    }
+
+    /// All runs of the directory.
+    pub(crate) fn runs(&self) -> Result<Vec<RunInfo>, IndexError> {
+        let bytes = self.load(Section::Directory)?;
+        directory::read_all(&bytes, self.version).ok_or(IndexError::Damaged)
+    }
+
+    /// The names of the topics of all runs.
+    pub(crate) fn topic_names(&self) -> Result<Vec<Arc<str>>, IndexError> {
+        let bytes = self.load(Section::Directory)?;
+        directory::read_names(&bytes, self.version).ok_or(IndexError::Damaged)
+    }
+
+    /// One run of a directory of fixed entries. Only its block of the directory is read.
+    pub(crate) fn run(&self, slot: usize) -> Result<RunInfo, IndexError> {
+        let block = slot / DIRECTORY_BLOCK_ENTRIES;
+        let key = self.key(Section::Directory, block as u32);
+        let bytes = match self.cache.get(key) {
+            Some(bytes) => bytes,
+            None => {
+                let bytes = Arc::new(self.directory_block(block)?);
+                self.cache.put(key, &bytes);
+                bytes
+            }
+        };
+        let at = slot % DIRECTORY_BLOCK_ENTRIES * directory::ENTRY_BYTES;
+        let entry = bytes.get(at..at + directory::ENTRY_BYTES);
+        entry.and_then(RunInfo::read).ok_or(IndexError::Damaged)
+    }
+
+    fn directory_block(&self, block: usize) -> Result<Vec<u8>, IndexError> {
+        let (offset, length, _) = self.sections[Section::Directory as usize];
+        let bytes = DIRECTORY_BLOCK_ENTRIES * directory::ENTRY_BYTES;
+        let start = directory::HEAD_BYTES + block * bytes;
+        let left = length.saturating_sub(start as u64);
+        let mut buffer = vec![0; bytes.min(left as usize)];
+        let read = self.file.read_at(&mut buffer, offset + start as u64)?;
+        buffer.truncate(read);
+        Ok(buffer)
     }
 
     /// A whole section, checked, that is not worth keeping.
@@ -216,6 +272,12 @@ impl Index {
         Ok(crate::filter::may_hold(&filter, names::hash(name)))
     }
 
+    /// Whether what is in memory is enough to say that the segment does not hold a name.
+    pub(crate) fn rules_out(&self, name: &names::NameRef<'_>) -> bool {
+        let filter = self.cache.get(self.key(Section::Filter, WHOLE));
+        filter.is_some_and(|filter| !crate::filter::may_hold(&filter, names::hash(name)))
+    }
+
     /// Looks a name up.
     pub(crate) fn find(
         &self,
@@ -232,41 +294,30 @@ impl Index {
         names::find_in(&block, name).map_err(|_| IndexError::Damaged)
     }
 
-    /// The first and the last name that a topic has in a space, `None` where it has none.
-    pub(crate) fn ends(&self, space: u8, topic: u32) -> Result<Ends, IndexError> {
-        let fences = self.section(Section::Fences)?;
+    /// Hands over the hash of every client id.
+    pub(crate) fn client_id_hashes(&self, mut each: impl FnMut(u64)) -> Result<(), IndexError> {
+        let fences = self.load(Section::Fences)?;
         let from = names::NameRef {
-            space,
-            topic,
+            space: OWN_ID_SPACE,
+            topic: 0,
             name: b"",
         };
-        let is_of_topic = |name: &names::NameRef<'_>| (name.space, name.topic) == (space, topic);
-        let mut first = None;
-        // The names may begin at the start of the block behind the one that `from` falls into.
-        for range in names::blocks_from(&fences, &from).take(2) {
+        for range in names::blocks_from(&fences, &from) {
             let block = self.name_block(range)?;
-            let mut entries = names::entries(&block).map_err(|_| IndexError::Damaged)?;
-            first = entries.find_map(|(name, _)| is_of_topic(&name).then(|| name.name.to_vec()));
-            if first.is_some() {
-                break;
+            for (name, _) in names::entries(&block).map_err(|_| IndexError::Damaged)? {
+                if name.space != OWN_ID_SPACE {
+                    return Ok(());
+                }
+                each(names::hash(&name));
             }
         }
-        let (space_behind, topic_behind) = match topic.checked_add(1) {
-            Some(next) => (space, next),
-            None => (space + 1, 0),
-        };
-        let to = names::NameRef {
-            space: space_behind,
-            topic: topic_behind,
-            name: b"",
-        };
-        let Some(range) = names::block_for(&fences, &to) else {
-            return Ok(None);
-        };
-        let block = self.name_block(range)?;
-        let entries = names::entries(&block).map_err(|_| IndexError::Damaged)?;
-        let last = entries.filter(|(name, _)| is_of_topic(name)).last();
-        Ok(first.zip(last.map(|(name, _)| name.name.to_vec())))
+        Ok(())
+    }
+
+    /// Whether the segment has no ids and no keys.
+    pub(crate) fn is_nameless(&self) -> bool {
+        let (_, length, _) = self.sections[Section::NameBlocks as usize];
+        length == 0
     }
 
     /// A block of the name table; its entries check themselves.

@@ -1,14 +1,13 @@
 //! A sealed segment: immutable data and its index. Whoever holds one can read it even after it was rewritten.
 
 use super::header::SegmentHeader;
-use super::index::{Ends, Index, IndexError, OWN_ID_SPACE, Points, RunInfo, Section};
+use super::index::{Index, IndexError, Points, RunInfo, Section};
 use super::scan::{Found, Scanner};
 use crate::files::File;
-use crate::names::{NameEntry, NameRef};
 use crate::record::{Kind, StoredEvent};
 use std::io;
-use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
 
 /// How much a reader of one run reads at a time. An event that is kept keeps its block, so this also bounds what one
 /// slow consumer's event costs.
@@ -20,9 +19,10 @@ pub(crate) struct Sealed {
     pub(crate) file: Arc<dyn File>,
     pub(crate) data_bytes: u64,
     pub(crate) index: Index,
-    pub(crate) runs: Vec<RunInfo>,
-    /// The first and the last of the own ids of each run, once someone has asked.
-    own_ids: Box<[OnceLock<Ends>]>,
+    /// The numbers of the topics that have events in it, in order; the place of one is the slot of its run.
+    pub(crate) topics: Box<[u32]>,
+    /// All runs, if the index is of a version in which one cannot be read alone.
+    runs: Option<Box<[RunInfo]>>,
 }
 
 /// The next event of a run, or a place where there was one.
@@ -45,56 +45,47 @@ impl Sealed {
         data_bytes: u64,
         index: Index,
     ) -> Result<Self, IndexError> {
-        let directory = index.load(Section::Directory)?;
-        let runs = RunInfo::read_all(&directory).ok_or(IndexError::Damaged)?;
+        let runs = index.runs()?;
+        if !runs.is_sorted_by(|one, next| one.topic < next.topic) {
+            return Err(IndexError::Damaged);
+        }
         Ok(Self {
+            topics: runs.iter().map(|run| run.topic).collect(),
+            runs: (!index.has_fixed_entries()).then(|| runs.into()),
             header,
             file,
             data_bytes,
             index,
-            own_ids: runs.iter().map(|_| OnceLock::new()).collect(),
-            runs,
         })
     }
 
-    /// The place of a topic's run.
-    pub(crate) fn slot_of(&self, topic: u32) -> Option<usize> {
-        self.runs.binary_search_by_key(&topic, |run| run.topic).ok()
-    }
-
-    /// Looks up a name of a run. Publishers mostly make ids that rise, so that most segments need not even be asked
-    /// whether they hold one.
-    pub(crate) fn find(
-        &self,
-        slot: usize,
-        name: &NameRef<'_>,
-    ) -> Result<Option<NameEntry>, IndexError> {
-        if name.space == OWN_ID_SPACE && !self.may_hold_own_id(slot, name)? {
+    /// The run of a topic, if it has one.
+    pub(crate) fn run(&self, topic: u32) -> Result<Option<RunInfo>, IndexError> {
+        let Ok(slot) = self.topics.binary_search(&topic) else {
             return Ok(None);
+        };
+        if let Some(runs) = &self.runs {
+            return Ok(runs.get(slot).cloned());
         }
-        self.index.find(name)
+        let run = self.index.run(slot)?;
+        match run.topic == topic {
+            true => Ok(Some(run)),
+            false => Err(IndexError::Damaged),
+        }
     }
 
-    fn may_hold_own_id(&self, slot: usize, name: &NameRef<'_>) -> Result<bool, IndexError> {
-        let Some(known) = self.own_ids.get(slot) else {
-            return Ok(true);
-        };
-        let ends = match known.get() {
-            Some(ends) => ends,
-            None => {
-                let ends = self.index.ends(name.space, name.topic)?;
-                known.get_or_init(|| ends)
-            }
-        };
-        let is_between = |(first, last): &(Vec<u8>, Vec<u8>)| {
-            first.as_slice() <= name.name && name.name <= last.as_slice()
-        };
-        Ok(ends.as_ref().is_some_and(is_between))
+    /// The numbers of the segments whose events it holds: its own, and those of the ones that were merged into it.
+    pub(crate) fn numbers(&self) -> RangeInclusive<u64> {
+        self.header.number..=self.header.covers_to
+    }
+
+    /// False if it certainly holds no client ids.
+    pub(crate) fn may_hold_client_ids(&self) -> bool {
+        !self.index.is_nameless()
     }
 
     /// Reads a run from `offset` on.
-    pub(crate) fn reader(&self, slot: usize, offset: u32) -> RunReader {
-        let run = &self.runs[slot];
+    pub(crate) fn reader(&self, run: &RunInfo, offset: u32) -> RunReader {
         let range = u64::from(offset)..u64::from(run.data.end).min(self.data_bytes);
         RunReader {
             scanner: Scanner::over(self.file.clone(), range, READ_BLOCK_BYTES),
@@ -103,33 +94,37 @@ impl Sealed {
     }
 
     /// Where to start reading to get the event at `seq` and those behind it.
-    pub(crate) fn offset_for_seq(&self, slot: usize, seq: u64) -> Result<u32, IndexError> {
-        self.offset_before(slot, |points| {
+    pub(crate) fn offset_for_seq(&self, run: &RunInfo, seq: u64) -> Result<u32, IndexError> {
+        self.offset_before(run, |points| {
             points.partition_point(|point| point.seq <= seq)
         })
     }
 
     /// Where to start reading to get the first event at or after `ts` in the order of positions.
-    pub(crate) fn offset_for_ts(&self, slot: usize, ts: u64) -> Result<u32, IndexError> {
-        self.offset_before(slot, |points| points.partition_point(|point| point.ts < ts))
+    pub(crate) fn offset_for_ts(&self, run: &RunInfo, ts: u64) -> Result<u32, IndexError> {
+        self.offset_before(run, |points| points.partition_point(|point| point.ts < ts))
     }
 
     /// Where to start reading an ordered run to get the first event behind (ts, seq).
-    pub(crate) fn offset_behind(&self, slot: usize, behind: (u64, u64)) -> Result<u32, IndexError> {
-        self.offset_before(slot, |points| {
+    pub(crate) fn offset_behind(
+        &self,
+        run: &RunInfo,
+        behind: (u64, u64),
+    ) -> Result<u32, IndexError> {
+        self.offset_before(run, |points| {
             points.partition_point(|point| (point.ts, point.seq) <= behind)
         })
     }
 
     /// The one event at `offset`, or what is damaged there.
-    pub(crate) fn event_at(&self, slot: usize, offset: u32) -> io::Result<RunItem> {
-        self.picker(slot, ONE_EVENT_BYTES).pick(offset)
+    pub(crate) fn event_at(&self, topic: u32, offset: u32) -> io::Result<RunItem> {
+        self.picker(topic, ONE_EVENT_BYTES).pick(offset)
     }
 
     /// The events at offsets that rise. Those that lie close to each other are read together.
     pub(crate) fn events_at(
         &self,
-        slot: usize,
+        topic: u32,
         offsets: &[u32],
     ) -> impl Iterator<Item = io::Result<RunItem>> {
         let ends = offsets.first().zip(offsets.last());
@@ -138,24 +133,23 @@ impl Sealed {
             apart if apart <= NEAR_BYTES => READ_BLOCK_BYTES,
             _ => ONE_EVENT_BYTES,
         };
-        let mut picker = self.picker(slot, block_bytes);
+        let mut picker = self.picker(topic, block_bytes);
         offsets.iter().map(move |&offset| picker.pick(offset))
     }
 
-    fn picker(&self, slot: usize, block_bytes: usize) -> RunReader {
+    fn picker(&self, topic: u32, block_bytes: usize) -> RunReader {
         RunReader {
             scanner: Scanner::over(self.file.clone(), 0..self.data_bytes, block_bytes),
-            topic: self.runs[slot].topic,
+            topic,
         }
     }
 
     /// The offset of the point before the one that `count` of the points ends at.
     fn offset_before(
         &self,
-        slot: usize,
+        run: &RunInfo,
         count: impl Fn(&Points<'_>) -> usize,
     ) -> Result<u32, IndexError> {
-        let run = &self.runs[slot];
         let section = self.index.section(Section::Points)?;
         let points = Points::of(&section, &run.points);
         let point = count(&points).checked_sub(1).and_then(|at| points.get(at));

@@ -171,6 +171,11 @@ impl StreamRun {
         found.map_or(entry.ts, |at| self.own_ts_stored[at].1)
     }
 
+    /// Whether its memory is worth keeping for another run.
+    pub(crate) fn is_large(&self) -> bool {
+        self.entries.capacity() > MANY_ENTRIES
+    }
+
     /// Whether the entries say everything that an index has to say.
     pub(crate) fn is_nameless(&self) -> bool {
         self.keys.is_empty() && !self.has_own_ids && self.own_ts_stored.is_empty()

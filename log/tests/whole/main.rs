@@ -4,6 +4,7 @@
 
 mod crash;
 mod damage;
+mod descriptors;
 mod desk;
 mod faults;
 mod finding;
@@ -13,6 +14,7 @@ mod kill;
 mod limits;
 mod opening;
 mod plan;
+mod random_ids;
 mod reading;
 mod retention;
 mod seeds;

@@ -1,6 +1,6 @@
 //! Building an index from a segment's events, in the order they lie in it.
 
-use super::{Index, IndexFor, Point, RunInfo, SECTIONS};
+use super::{IdPrefix, Index, IndexFor, Point, RunInfo, SECTIONS, directory, prefix_of};
 use crate::names::{self, NameEntry, NameRef};
 use crate::record::StoredEvent;
 use crate::segment::stream::StreamEntry;
@@ -34,6 +34,7 @@ struct OwnIdName {
 }
 
 struct RunBuilder {
+    name: Arc<str>,
     info: RunInfo,
     points: Vec<Point>,
     /// Every event, kept only until it is known that the run needs no order of its own.
@@ -73,6 +74,8 @@ impl IndexBuilder {
             run.add_key(&key, name, event.is_tombstone());
         }
         if event.has_own_id() {
+            let prefix = prefix_of(event.id().as_bytes());
+            run.info.highest_id = run.info.highest_id.max(prefix);
             let start = self.own_id_text.len() as u32;
             self.own_id_text.extend_from_slice(event.id().as_bytes());
             self.own_ids.push(OwnIdName {
@@ -106,6 +109,7 @@ impl IndexBuilder {
         let mut sections: [Vec<u8>; SECTIONS] = Default::default();
         let mut keys = Vec::new();
         let (mut points, mut order) = (0, 0);
+        let mut runs = Vec::with_capacity(self.runs.len());
         for (topic, mut run) in self.runs {
             run.info.points = points..points + run.points.len() as u32;
             points = run.info.points.end;
@@ -124,13 +128,14 @@ impl IndexBuilder {
                 .for_each(|event| event.write(&mut sections[2]));
             let gone = run.keys.values().filter(|(_, tombstone)| *tombstone);
             run.info.tombstones = gone.count() as u64;
-            run.info.write(&mut sections[0]);
+            runs.push((run.info, run.name));
             keys.extend(
                 run.keys
                     .into_iter()
                     .map(|(key, (entry, _))| (topic, key, entry)),
             );
         }
+        sections[0] = directory::write_all(runs.iter().map(|(run, name)| (run, &**name)));
         let mut own_ids = self.own_ids;
         let own_name = |own: &OwnIdName| {
             let text = own.text.start as usize..own.text.end as usize;
@@ -157,9 +162,9 @@ impl IndexBuilder {
 impl RunBuilder {
     fn new(topic: u32, name: Arc<str>, first: &StreamEntry) -> Self {
         Self {
+            name,
             info: RunInfo {
                 topic,
-                name,
                 first_seq: first.seq,
                 last_seq: first.seq,
                 events: 0,
@@ -174,6 +179,7 @@ impl RunBuilder {
                 tombstones: 0,
                 min_stored_ms: u64::MAX,
                 max_stored_ms: 0,
+                highest_id: IdPrefix::default(),
             },
             points: Vec::new(),
             events: Vec::new(),
