@@ -27,6 +27,7 @@ mod recent;
 mod record;
 mod recovery;
 mod segment;
+mod segment_set;
 mod shared;
 mod topic;
 mod verify;
@@ -35,7 +36,7 @@ mod writer;
 
 pub use batch::{Batch, Change, Draft, EncodedEvent, Expect};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use damage::{Damage, DamagedEvent};
+pub use damage::{Damage, DamageKind, DamagedEvent, LostSeqs, MAX_FINDINGS, MAX_NAMED};
 pub use error::{
     CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic, VersionMismatch,
 };

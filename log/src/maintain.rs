@@ -122,6 +122,7 @@ impl Shared {
     /// Removes segments of which nothing is wanted.
     fn remove_segments(&self, segments: &[Arc<Sealed>]) -> io::Result<()> {
         let _no_healing = self.healing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.record_removed(segments)?;
         for segment in segments {
             let number = segment.header.number;
             self.view_mut().remove_sealed(number);
@@ -130,6 +131,16 @@ impl Shared {
             self.files.remove(&index_name(number))?;
         }
         self.files.sync_names()
+    }
+
+    /// Writes down that segments are going to be removed, or a segment that is missing could not be told from them.
+    fn record_removed(&self, segments: &[Arc<Sealed>]) -> io::Result<()> {
+        self.record_segments(|set| {
+            for segment in segments {
+                let header = &segment.header;
+                set.remove(header.number..=header.covers_to.max(header.number));
+            }
+        })
     }
 }
 

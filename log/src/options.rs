@@ -1,6 +1,7 @@
 //! How a log is opened: its limits, each with a name, and what is passed in.
 
 use crate::clock::{Clock, SystemClock};
+use crate::damage::Damage;
 use std::sync::Arc;
 
 /// Is told what readers can see now. Called by the thread that made it so, in order per topic; must not block.
@@ -14,6 +15,8 @@ pub trait Listener: Send + Sync + 'static {
     }
     /// Topics were made, changed or deleted.
     fn topics_changed(&self);
+    /// Damage was found that was not known before, while opening, reading or in maintenance.
+    fn damage_found(&self, _damage: &Damage) {}
 }
 
 /// How long a tombstone is kept at least where nobody says otherwise.

@@ -7,8 +7,10 @@ use crate::files::Files;
 use crate::front::Front;
 use crate::options::LogOptions;
 use crate::segment::cache::SectionCache;
+use crate::segment_set::SegmentSet;
 use crate::view::View;
 use crate::writer::Writer;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -31,6 +33,8 @@ pub(crate) struct Shared {
     view: RwLock<View>,
     pub(crate) cache: Arc<SectionCache>,
     pub(crate) damage: DamageList,
+    /// The record of segments as it is on disk. The last lock of all.
+    segments: Mutex<SegmentSet>,
     pub(crate) stats: Stats,
     pub(crate) upkeep: Mutex<Upkeep>,
     /// Wakes the maintenance thread, and whoever waits for a segment to be sealed; goes with `upkeep`.
@@ -69,6 +73,7 @@ pub(crate) struct Parts {
     pub(crate) view: View,
     pub(crate) cache: Arc<SectionCache>,
     pub(crate) damage: DamageList,
+    pub(crate) segments: SegmentSet,
 }
 
 impl Shared {
@@ -85,6 +90,7 @@ impl Shared {
             view: RwLock::new(parts.view),
             cache: parts.cache,
             damage: parts.damage,
+            segments: Mutex::new(parts.segments),
             stats: Stats::default(),
             upkeep: Mutex::default(),
             upkeep_wake: Condvar::new(),
@@ -136,6 +142,18 @@ impl Shared {
 
     pub(crate) fn view_mut(&self) -> RwLockWriteGuard<'_, View> {
         self.view.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the record of segments, durably. Nothing is written where it says so already.
+    pub(crate) fn record_segments(&self, change: impl FnOnce(&mut SegmentSet)) -> io::Result<()> {
+        let mut recorded = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = recorded.clone();
+        change(&mut changed);
+        if changed != *recorded {
+            changed.write(&*self.files)?;
+            *recorded = changed;
+        }
+        Ok(())
     }
 
     pub(crate) fn upkeep(&self) -> MutexGuard<'_, Upkeep> {

@@ -1,6 +1,6 @@
 //! Writing a sealed segment whose events lie grouped by topic.
 
-use crate::damage::{quarantine_name, write_whole};
+use crate::damage::{keep_copy, write_whole};
 use crate::error::ReadError;
 use crate::files::{File, Files};
 use crate::record::StoredEvent;
@@ -146,6 +146,7 @@ impl Shared {
         }
         view.add_sealed(&rewritten);
         drop(view);
+        self.record_removed(&segments[1..])?;
         for segment in &segments[1..] {
             let number = segment.header.number;
             self.cache.forget(number);
@@ -166,7 +167,7 @@ impl Shared {
         let mut bytes = vec![0; file.bytes()? as usize];
         let read = file.read_at(&mut bytes, 0)?;
         bytes.truncate(read);
-        write_whole(&*self.files, &quarantine_name(number), &bytes)
+        keep_copy(&*self.files, &data_name(number), &bytes).map(drop)
     }
 }
 

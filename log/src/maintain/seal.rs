@@ -42,6 +42,8 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner);
         while let Some(full) = self.oldest_full() {
             let number = full.number;
+            // From now on the one behind it is known to be there.
+            self.record_segments(|set| set.highest = set.highest.max(number + 1))?;
             let sealed = match full.topics.len() {
                 0 => None,
                 1 => Some(self.seal_in_place(&full)?),
@@ -58,6 +60,7 @@ impl Shared {
             let forgotten = self.front().own_ids.forget_segment(number);
             drop(forgotten);
             if sealed.is_none() {
+                self.record_segments(|set| set.remove(number..=number))?;
                 self.files.remove(&data_name(number))?;
                 self.files.sync_names()?;
             }
@@ -157,8 +160,8 @@ impl Shared {
         let mut at = 0;
         for entry in &gathering.wanted {
             match StoredEvent::read(block.clone(), at) {
-                Ok(event) => writer.add(&event)?,
-                Err(_) => {
+                Ok(event) if event.seq() == entry.seq => writer.add(&event)?,
+                _ => {
                     let bytes = &block[at..at + entry.bytes as usize];
                     self.note_bad_entry(full.number, entry, bytes);
                     gathering.has_damage = true;

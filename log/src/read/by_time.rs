@@ -233,7 +233,7 @@ impl Shared {
                 let Some(point) = points.next() else {
                     break None;
                 };
-                let event = self.sealed_event(&run.segment, run.slot, point.offset)?;
+                let event = self.sealed_event(&run.segment, run.slot, point.offset, point.seq)?;
                 if event.is_some() {
                     break event;
                 }

@@ -266,7 +266,7 @@ impl Shared {
                 }
             };
             if let Some(entry) = found
-                && let Some(event) = self.sealed_event(&segment, slot, entry.offset)?
+                && let Some(event) = self.sealed_event(&segment, slot, entry.offset, entry.seq)?
             {
                 return Ok(Some(event));
             }

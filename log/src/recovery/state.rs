@@ -24,6 +24,16 @@ pub(super) struct State {
     pub(super) log_id: u64,
 }
 
+/// What reading a segment's records found.
+#[derive(Default)]
+pub(super) struct Replayed {
+    /// Where it starts with a checkpoint: positions of topics that the checkpoint knows and the records before it did
+    /// not have.
+    pub(super) gaps: Vec<(Arc<str>, Range<u64>)>,
+    /// Events that do not belong where they are.
+    pub(super) misplaced: Vec<Range<u64>>,
+}
+
 impl State {
     /// The state behind the last sealed segment, which keeps a copy of the checkpoint that follows it. Where that is
     /// lost, the topics at least are told by the segments' directories.
@@ -69,15 +79,15 @@ impl State {
         checkpoint.encode()
     }
 
-    /// Applies all records of a sound segment up to `end`, and fills in where its events lie. Where it starts with a
-    /// checkpoint, returns which positions of topics that one knows and the records before it did not have.
+    /// Applies all records of a sound segment up to `end`, and fills in where its events lie. An event whose position
+    /// was passed already was copied there from elsewhere and is left out.
     pub(super) fn replay(
         &mut self,
         segment: &mut StreamSegment,
         end: u64,
         starts_with_checkpoint: bool,
-    ) -> io::Result<Vec<(Arc<str>, Range<u64>)>> {
-        let mut gaps = Vec::new();
+    ) -> io::Result<Replayed> {
+        let mut replayed = Replayed::default();
         let mut before = None;
         if starts_with_checkpoint {
             // It names everything; what it does not name any more is gone.
@@ -96,8 +106,10 @@ impl State {
                 continue;
             };
             if frame.kind == Kind::Event {
-                if let Ok(event) = StoredEvent::from_checked(block, in_block, frame.bytes) {
-                    self.apply_event(segment, at as u32, &event);
+                if let Ok(event) = StoredEvent::from_checked(block, in_block, frame.bytes)
+                    && !self.apply_event(segment, at as u32, &event)
+                {
+                    replayed.misplaced.push(at..at + frame.bytes as u64);
                 }
             } else if let Some(record) = StateRecord::read(&block, in_block, &frame) {
                 self.apply(record, Some(segment));
@@ -105,10 +117,10 @@ impl State {
             if frame.kind == Kind::CheckpointEnd
                 && let Some(before) = before.take()
             {
-                gaps = self.gaps_since(&before);
+                replayed.gaps = self.gaps_since(&before);
             }
         }
-        Ok(gaps)
+        Ok(replayed)
     }
 
     /// The positions that topics keep and had not reached.
@@ -124,9 +136,19 @@ impl State {
         gaps
     }
 
-    fn apply_event(&mut self, segment: &mut StreamSegment, offset: u32, event: &StoredEvent) {
+    /// False for an event that does not belong there.
+    fn apply_event(
+        &mut self,
+        segment: &mut StreamSegment,
+        offset: u32,
+        event: &StoredEvent,
+    ) -> bool {
         let (seq, ts) = (event.seq(), event.ts());
         let number = event.topic_number();
+        let topic = self.topics.get(&number);
+        if topic.is_some_and(|topic| seq < topic.next_seq) {
+            return false;
+        }
         let bus_ts = self.bus_time(event);
         self.find_topic(number, event.topic(), seq, bus_ts);
         let entry = StreamEntry {
@@ -146,6 +168,7 @@ impl State {
             self.own_ids
                 .insert(number, &placed, payload, segment.number);
         }
+        true
     }
 
     /// The log's own time of an event: in its ts unless the publisher gave that, and in its id if the log made it.
@@ -185,8 +208,14 @@ impl State {
             StateRecord::KeyedDelete { key } => {
                 self.keyed.remove(&key);
             }
-            StateRecord::TopicPut(topic) => {
+            StateRecord::TopicPut(mut topic) => {
                 self.next_topic_number = self.next_topic_number.max(topic.number + 1);
+                // A record that was copied there from before must not take positions back.
+                if let Some(known) = self.topics.get(&topic.number) {
+                    topic.next_seq = topic.next_seq.max(known.next_seq);
+                    topic.first_seq = topic.first_seq.max(known.first_seq);
+                    topic.last_ts = topic.last_ts.max(known.last_ts);
+                }
                 self.topics.insert(topic.number, topic);
             }
             StateRecord::TopicDelete { number } => {
