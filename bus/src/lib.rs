@@ -46,8 +46,8 @@ pub use projector::{
     ProjectorStatus, Rebuild,
 };
 pub use prombus_store::{
-    Answer, Clock, Durability, Find, Id, Page, Past, ReadError, ReadLimit, Store, StoreStatus,
-    StoredEvent, SystemClock, TimePage, TimeRange, TopicInfo,
+    Answer, Clock, Damage, DamageKind, Durability, Find, Id, Page, Past, ReadError, ReadLimit,
+    Store, StoreStatus, StoredEvent, SystemClock, TimePage, TimeRange, TopicInfo,
 };
 pub use publish::{
     BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published, is_tombstone,

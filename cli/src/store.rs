@@ -2,10 +2,12 @@
 
 use anyhow::{Context, bail};
 use prombus::{Store, SystemClock};
+use prombus_log::{Damage, Listener, LogOptions};
 use prombus_store::file::FileStore;
 use prombus_store::memory::MemoryStore;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Opens `memory:` or `file:PATH`, and says in the log what opening found.
 pub(crate) fn open(url: &str) -> anyhow::Result<Arc<dyn Store>> {
@@ -17,11 +19,15 @@ pub(crate) fn open(url: &str) -> anyhow::Result<Arc<dyn Store>> {
             "{url:?} is no store of this version; use memory: or file:PATH, as in file:./prombus-data"
         );
     };
-    let (store, report) =
-        FileStore::open(Path::new(path)).with_context(|| format!("cannot open the store {url}"))?;
-    for damage in &report.damage {
-        tracing::error!(%damage, "the log is damaged; the rest stays readable");
-    }
+    let listener = Arc::new(LogDamage::default());
+    let options = LogOptions {
+        listener: Some(listener.clone()),
+        ..LogOptions::default()
+    };
+    let (store, report) = FileStore::open_with(Path::new(path), Arc::new(SystemClock), options)
+        .with_context(|| format!("cannot open the store {url}"))?;
+    report.damage.iter().for_each(log_damage);
+    listener.is_open.store(true, Ordering::Relaxed);
     if let Some(cut) = &report.cut_tail {
         tracing::warn!(
             bytes = cut.bytes,
@@ -30,4 +36,26 @@ pub(crate) fn open(url: &str) -> anyhow::Result<Arc<dyn Store>> {
         );
     }
     Ok(Arc::new(store))
+}
+
+/// Logs damage as it is found. What opening finds is in its report.
+#[derive(Default)]
+struct LogDamage {
+    is_open: AtomicBool,
+}
+
+impl Listener for LogDamage {
+    fn tail_moved(&self, _topic: &str, _tail_seq: u64) {}
+
+    fn topics_changed(&self) {}
+
+    fn damage_found(&self, damage: &Damage) {
+        if self.is_open.load(Ordering::Relaxed) {
+            log_damage(damage);
+        }
+    }
+}
+
+fn log_damage(damage: &Damage) {
+    tracing::error!(%damage, "the log is damaged; the rest stays readable");
 }

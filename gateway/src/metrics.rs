@@ -35,6 +35,7 @@ pub struct Metrics {
     /// What was refused or slowed, in the order of [`Limit::ALL`].
     rate_limited: [Counter; Limit::ALL.len()],
     store_bytes: Gauge,
+    store_damage: Gauge,
     fsync: Ratio,
     topics: Bounded<Arc<str>, TopicSeries>,
     groups: Bounded<(Arc<str>, Arc<str>), GroupSeries>,
@@ -47,6 +48,7 @@ impl Metrics {
             connections: Gauge::default(),
             rate_limited: Default::default(),
             store_bytes: Gauge::default(),
+            store_damage: Gauge::default(),
             fsync: Ratio::default(),
             topics: Bounded::new(MAX_TOPIC_SERIES),
             groups: Bounded::new(MAX_GROUP_SERIES),
@@ -100,6 +102,7 @@ impl Metrics {
     /// Takes over what the store knows of itself.
     pub fn sample_store(&self, sample: StoreSample) {
         self.store_bytes.set(sample.bytes);
+        self.store_damage.set(sample.damage);
         self.fsync.raise_to(sample.syncs, sample.sync_micros);
     }
 
@@ -122,6 +125,9 @@ impl Metrics {
         }
         text.head("store_bytes", "gauge", "Bytes that the store holds.");
         text.sample("store_bytes", &[], self.store_bytes.get());
+        let name = "store_damage";
+        text.head(name, "gauge", "Findings of damage in the store.");
+        text.sample(name, &[], self.store_damage.get());
         let name = "fsync_duration_ms";
         text.head(
             name,

@@ -7,11 +7,15 @@ use std::io;
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const CLOSED_NAME: &str = "CLOSED";
-const MAGIC: &[u8; 8] = b"PROMEND\n";
+const MAGIC: &[u8; 8] = b"PROMEN2\n";
+/// What the mark began with before it named its log.
+const NAMELESS_MAGIC: &[u8; 8] = b"PROMEND\n";
 
 /// Where a log ended when it was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClosedMark {
+    /// The log it belongs to, where it says so.
+    pub(crate) log_id: Option<u64>,
     pub(crate) segment: u64,
     pub(crate) segment_bytes: u64,
     /// Each topic's number and next position.
@@ -37,7 +41,10 @@ impl ClosedMark {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
+        let mut out = match self.log_id {
+            Some(log_id) => [&MAGIC[..], &log_id.to_le_bytes()].concat(),
+            None => NAMELESS_MAGIC.to_vec(),
+        };
         out.extend_from_slice(&self.segment.to_le_bytes());
         out.extend_from_slice(&self.segment_bytes.to_le_bytes());
         for (number, next_seq) in &self.next_seqs {
@@ -50,17 +57,22 @@ impl ClosedMark {
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (content, checksum) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
-        if !content.starts_with(MAGIC) || checksum != xxh3_64(content).to_le_bytes() {
+        if checksum != xxh3_64(content).to_le_bytes() {
             return None;
         }
         let u64_of = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?));
-        let next_seqs = content.get(24..)?.chunks_exact(12).map(|entry| {
+        let (log_id, content) = match content.strip_prefix(MAGIC) {
+            Some(content) => (Some(u64_of(content)?), content.get(8..)?),
+            None => (None, content.strip_prefix(NAMELESS_MAGIC)?),
+        };
+        let next_seqs = content.get(16..)?.chunks_exact(12).map(|entry| {
             let number = u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
             Some((number, u64_of(&entry[4..])?))
         });
         Some(Self {
-            segment: u64_of(&content[8..])?,
-            segment_bytes: u64_of(&content[16..])?,
+            log_id,
+            segment: u64_of(content)?,
+            segment_bytes: u64_of(&content[8..])?,
             next_seqs: next_seqs.collect::<Option<_>>()?,
         })
     }
@@ -74,9 +86,9 @@ mod tests {
     proptest! {
         #[test]
         fn marks_round_trip_and_notice_flips(
-            segment: u64, segment_bytes: u64, next_seqs: Vec<(u32, u64)>, flip: proptest::sample::Index,
+            log_id: Option<u64>, segment: u64, segment_bytes: u64, next_seqs: Vec<(u32, u64)>, flip: proptest::sample::Index,
         ) {
-            let mark = ClosedMark { segment, segment_bytes, next_seqs };
+            let mark = ClosedMark { log_id, segment, segment_bytes, next_seqs };
             let mut bytes = mark.encode();
             prop_assert_eq!(ClosedMark::decode(&bytes), Some(mark));
             let bit = flip.index(bytes.len() * 8);

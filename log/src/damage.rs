@@ -1,31 +1,81 @@
-//! Damage: what it hit, told in words that name topics, positions and ids, and kept beside the data until an operator
-//! removes the note.
+//! Damage: bytes that are not what was written, files that are gone or belong elsewhere, and the positions that are
+//! lost by it. It is never passed over in silence: each finding is typed, has one sentence (its `Display`), and is kept
+//! in a note beside the data until an operator removes the note.
 
-use crate::files::{File, Files};
+mod describe;
+mod list;
+mod note;
+
+pub(crate) use crate::files::{read_whole, write_whole};
+pub use list::MAX_FINDINGS;
+pub(crate) use list::{DamageList, is_about_damage, keep_copy, kept_name};
+
+use crate::files::Files;
 use std::fmt;
-use std::io;
-use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
-/// The most that is remembered in one go; beyond it only the count grows.
-const MAX_REMEMBERED: usize = 10_000;
-const NOTE_PREFIX: &str = "damaged-";
-/// No id, topic or position is longer in a damaged event.
-const MAX_TEXT_BYTES: usize = 256;
-/// What every event's JSON starts with.
-const ID_MARK: &[u8] = br#"{"id":""#;
+/// The most lost ranges, and the most events, that one finding names; `more` counts the rest.
+pub const MAX_NAMED: usize = 1000;
 
-/// A stretch of a segment that cannot be read.
+/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The segment's number.
+    /// What is wrong.
+    pub kind: DamageKind,
+    /// The segment's number; 0 where the damage is not a segment's.
     pub segment: u64,
+    /// The last one of several neighbours, usually the same.
+    pub last_segment: u64,
     /// The first bad byte.
     pub from: u64,
-    /// The byte behind the last bad one.
+    /// The byte behind the last bad one; equal to `from` where no bytes can be named.
     pub to: u64,
-    /// The events it hit, as far as they can be told.
+    /// Positions that are lost, or may be: those that cannot be told from positions that were never given or that
+    /// compaction removed are named too.
+    pub lost: Vec<LostSeqs>,
+    /// Events that can be read from the bad bytes.
     pub events: Vec<DamagedEvent>,
+    /// Lost ranges and events beyond [`MAX_NAMED`], which are not named.
+    pub more: u64,
+    /// The file that it is about, or that keeps the bytes as they were found.
+    pub file: Option<String>,
+    /// What more there is to say, in words.
+    pub detail: Option<String>,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DamageKind {
+    /// Bytes fail their checksum, or a record is not where it was written.
+    Corrupt,
+    /// A file is shorter than what is known to have been synced.
+    Truncated,
+    /// A segment that must be there is not.
+    MissingSegment,
+    /// The file holds another segment than its name says.
+    MisplacedSegment,
+    /// The file belongs to another log.
+    ForeignFile,
+    /// Another segment says to contain this one, and is not sound enough to be believed.
+    UnprovenMerge,
+    /// An index without its segment.
+    OrphanIndex,
+    /// A file that the log keeps beside its segments is missing or damaged.
+    BadFile,
+    /// Positions are lost by damage near them.
+    LostPositions,
+    /// Topics and keyed records are damaged or missing.
+    BadState,
+}
+
+/// Positions of a topic, both ends included.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LostSeqs {
+    /// The topic, if it can be told.
+    pub topic: Option<String>,
+    /// The first position.
+    pub from: u64,
+    /// The last one.
+    pub to: u64,
 }
 
 /// An event that was hit by damage.
@@ -39,203 +89,130 @@ pub struct DamagedEvent {
     pub id: Option<String>,
 }
 
+impl DamageKind {
+    const ALL: [(Self, &'static str); 10] = [
+        (Self::Corrupt, "corrupt bytes"),
+        (Self::Truncated, "file cut short"),
+        (Self::MissingSegment, "segment missing"),
+        (Self::MisplacedSegment, "file holds another segment"),
+        (Self::ForeignFile, "file of another log"),
+        (Self::UnprovenMerge, "segment merged into an unsound one"),
+        (Self::OrphanIndex, "index without its segment"),
+        (Self::BadFile, "file missing or damaged"),
+        (Self::LostPositions, "positions lost"),
+        (Self::BadState, "topics and keyed records damaged"),
+    ];
+
+    /// The kind in words.
+    pub fn as_str(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(kind, _)| *kind == self);
+        found.map_or("damaged", |(_, words)| words)
+    }
+}
+
 impl Damage {
-    /// Describes a bad stretch of a segment's file.
-    pub(crate) fn read(segment: u64, file: &dyn File, range: Range<u64>) -> io::Result<Self> {
-        let mut bytes = vec![0; (range.end - range.start) as usize];
-        let read = file.read_at(&mut bytes, range.start)?;
-        bytes.truncate(read);
-        Ok(Self::describe(segment, range.start, &bytes))
+    /// A finding about a segment of which nothing more is known.
+    pub(crate) fn of(kind: DamageKind, segment: u64) -> Self {
+        Self {
+            kind,
+            segment,
+            last_segment: segment,
+            from: 0,
+            to: 0,
+            lost: Vec::new(),
+            events: Vec::new(),
+            more: 0,
+            file: None,
+            detail: None,
+        }
     }
 
-    /// Describes the bad bytes of a segment: the JSON in them usually still tells which events they were.
-    pub(crate) fn describe(segment: u64, from: u64, bytes: &[u8]) -> Self {
-        let starts: Vec<usize> = (0..bytes.len())
-            .filter(|&at| starts_event(&bytes[at..]))
-            .collect();
-        let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
-        let events = starts.iter().zip(ends).map(|(&start, end)| {
-            let event = &bytes[start..end];
-            let topic = text_after(event, br#","topic":""#, b'"');
-            let seq = text_after(event, br#"","seq":"#, b',').and_then(|seq| seq.parse().ok());
-            DamagedEvent {
-                topic,
-                seq,
-                id: text_before(&event[ID_MARK.len()..], b'"'),
-            }
-        });
-        Self {
-            segment,
-            from,
-            to: from + bytes.len() as u64,
-            events: events.collect(),
+    /// Names positions of a topic as lost.
+    pub(crate) fn lose(&mut self, topic: Option<&str>, seqs: std::ops::Range<u64>) {
+        if seqs.is_empty() {
+            return;
         }
+        if self.lost.len() >= MAX_NAMED {
+            self.more += 1;
+            return;
+        }
+        self.lost.push(LostSeqs {
+            topic: topic.map(str::to_owned),
+            from: seqs.start,
+            to: seqs.end - 1,
+        });
+    }
+
+    /// Whether it says that this position of the topic is lost.
+    pub fn names(&self, topic: &str, seq: u64) -> bool {
+        let is_topic = |known: &Option<String>| known.as_deref().is_none_or(|known| known == topic);
+        let is_lost =
+            |lost: &LostSeqs| is_topic(&lost.topic) && (lost.from..=lost.to).contains(&seq);
+        let is_event = |event: &DamagedEvent| is_topic(&event.topic) && event.seq == Some(seq);
+        self.lost.iter().any(is_lost) || self.events.iter().any(is_event)
+    }
+
+    /// The same without topics, positions and ids.
+    pub fn place(&self) -> Self {
+        Self {
+            lost: Vec::new(),
+            events: Vec::new(),
+            more: 0,
+            ..self.clone()
+        }
+    }
+
+    /// Whether it took, or may have taken, something of the topic.
+    pub fn concerns(&self, topic: &str) -> bool {
+        let is_topic = |known: &Option<String>| known.as_deref().is_none_or(|known| known == topic);
+        self.lost.iter().any(|lost| is_topic(&lost.topic))
+            || self.events.iter().any(|event| is_topic(&event.topic))
+    }
+
+    /// The same with what concerns one topic only.
+    pub fn about(&self, topic: &str) -> Self {
+        let mut damage = self.clone();
+        let is_topic = |known: &Option<String>| known.as_deref().is_none_or(|known| known == topic);
+        damage.lost.retain(|lost| is_topic(&lost.topic));
+        damage.events.retain(|event| is_topic(&event.topic));
+        damage
+    }
+
+    /// Whether two findings are about the same thing, though one may know more of it.
+    fn is_same_place(&self, other: &Self) -> bool {
+        let place = |one: &Self| (one.kind, one.segment, one.last_segment, one.from, one.to);
+        // Beside the segments, the file or the detail says what it is about.
+        let about = |one: &Self| (one.file.clone(), one.detail.clone());
+        place(self) == place(other) && (self.segment > 0 || about(self) == about(other))
     }
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            segment, from, to, ..
-        } = self;
-        write!(f, "segment {segment:016x}, bytes {from} to {to}: ")?;
-        if self.events.is_empty() {
-            return f.write_str("damaged; no event can be told from what is left");
-        }
-        f.write_str("damaged; it held")?;
-        for (at, event) in self.events.iter().enumerate() {
-            f.write_str(if at == 0 { " " } else { ", " })?;
-            event.fmt(f)?;
-        }
-        Ok(())
+        note::write(self, f)
     }
 }
 
 impl fmt::Display for DamagedEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unknown = || "?".to_owned();
-        let topic = self.topic.clone().unwrap_or_else(unknown);
-        let seq = self.seq.map_or_else(unknown, |seq| seq.to_string());
-        let id = self.id.clone().unwrap_or_else(unknown);
-        write!(f, "{topic} seq {seq} id {id}")
+        note::write_event(self, f)
     }
 }
 
-/// All damage that is known of a log.
-#[derive(Debug, Default)]
-pub(crate) struct DamageList(Mutex<Vec<String>>);
-
-impl DamageList {
-    /// Reads the notes that earlier findings left.
-    pub(crate) fn load(files: &dyn Files) -> io::Result<Self> {
-        let mut lines = Vec::new();
-        let mut names = files.list()?;
-        names.sort();
-        for name in names.iter().filter(|name| is_note(name)) {
-            let text = read_whole(files, name)?;
-            let text = String::from_utf8_lossy(&text);
-            lines.extend(text.lines().take(MAX_REMEMBERED).map(str::to_owned));
-        }
-        Ok(Self(Mutex::new(lines)))
-    }
-
-    /// All damage, a sentence each.
-    pub(crate) fn all(&self) -> Vec<String> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    /// Takes in damage and writes it down. False if it was known. Writing it down may fail without harm: whoever
-    /// meets the damage again will try again.
-    pub(crate) fn add(&self, files: &dyn Files, damage: &Damage) -> bool {
-        let line = damage.to_string();
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.contains(&line) || lines.len() >= MAX_REMEMBERED {
-            return false;
-        }
-        lines.push(line);
-        let marker = format!("segment {:016x},", damage.segment);
-        let of_segment = lines.iter().filter(|line| line.starts_with(&marker));
-        let text: String = of_segment.flat_map(|line| [line, "\n"]).collect();
-        let written = write_whole(files, &note_name(damage.segment), text.as_bytes());
-        written.is_ok()
+/// Whether its sentence is this one.
+impl PartialEq<String> for Damage {
+    fn eq(&self, sentence: &String) -> bool {
+        self.to_string() == *sentence
     }
 }
 
 impl DamageList {
-    /// Takes in a sentence about a state run and writes it down, as [`Self::add`] does.
+    /// Takes in a finding about the files that keep topics and keyed records.
     pub(crate) fn add_about_state(&self, files: &dyn Files, sentence: &str) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.iter().any(|line| line == sentence) || lines.len() >= MAX_REMEMBERED {
-            return;
-        }
-        lines.push(sentence.to_owned());
-        let about_state = lines.iter().filter(|line| line.starts_with("state run "));
-        let text: String = about_state.flat_map(|line| [line, "\n"]).collect();
-        // Whoever meets the damage again will try again.
-        let _ = write_whole(files, STATE_NOTE_NAME, text.as_bytes());
+        let damage = Damage {
+            detail: Some(sentence.to_owned()),
+            ..Damage::of(DamageKind::BadState, 0)
+        };
+        self.add(files, &damage);
     }
-}
-
-/// The note about damaged state runs.
-const STATE_NOTE_NAME: &str = "damaged-state.txt";
-
-/// The note about a segment's damage.
-fn note_name(segment: u64) -> String {
-    format!("{NOTE_PREFIX}{segment:016x}.txt")
-}
-
-/// Where a damaged segment is kept as it was found.
-pub(crate) fn quarantine_name(segment: u64) -> String {
-    format!("{NOTE_PREFIX}{segment:016x}.seg.kept")
-}
-
-fn is_note(name: &str) -> bool {
-    name.starts_with(NOTE_PREFIX) && name.ends_with(".txt")
-}
-
-/// Whether a file is about damage and none of the log's own.
-pub(crate) fn is_about_damage(name: &str) -> bool {
-    name.starts_with(NOTE_PREFIX)
-}
-
-pub(crate) fn read_whole(files: &dyn Files, name: &str) -> io::Result<Vec<u8>> {
-    let file = files.open(name)?;
-    let mut bytes = vec![0; file.bytes()? as usize];
-    let read = file.read_at(&mut bytes, 0)?;
-    bytes.truncate(read);
-    Ok(bytes)
-}
-
-/// Writes a small file so that it is there whole or not at all.
-pub(crate) fn write_whole(files: &dyn Files, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let unfinished = crate::segment::unfinished(name);
-    let file = files.create(&unfinished)?;
-    file.write_at(bytes, 0)?;
-    file.sync()?;
-    files.rename(&unfinished, name)?;
-    files.sync_names()
-}
-
-fn find_all(bytes: &[u8], what: &[u8]) -> Vec<usize> {
-    let last = bytes.len().saturating_sub(what.len());
-    (0..=last)
-        .filter(|&at| bytes[at..].starts_with(what))
-        .collect()
-}
-
-/// Whether an event's JSON starts here. If one byte of its mark is damaged, what follows the id has to prove it.
-fn starts_event(bytes: &[u8]) -> bool {
-    let Some((mark, rest)) = bytes.split_at_checked(ID_MARK.len()) else {
-        return false;
-    };
-    let wrong = mark.iter().zip(ID_MARK).filter(|(is, was)| is != was);
-    match wrong.count() {
-        0 => true,
-        1 => {
-            let behind = rest
-                .iter()
-                .take(MAX_TEXT_BYTES)
-                .position(|&byte| byte == b'"');
-            let behind = behind.map_or(&[][..], |end| &rest[end..]);
-            behind.starts_with(br#"","ts":"#) || behind.starts_with(br#"","sid":"#)
-        }
-        _ => false,
-    }
-}
-
-/// The text between `before` and `end`, if it is short.
-fn text_after(bytes: &[u8], before: &[u8], end: u8) -> Option<String> {
-    let start = find_all(bytes, before).first()? + before.len();
-    text_before(&bytes[start..], end)
-}
-
-/// The printable text up to `end`, or up to where damage made that something else.
-fn text_before(bytes: &[u8], end: u8) -> Option<String> {
-    let mut shown = bytes.iter().take(MAX_TEXT_BYTES);
-    let length = shown.position(|&byte| byte == end || !(0x20..0x7f).contains(&byte))?;
-    let text = std::str::from_utf8(&bytes[..length]).ok()?;
-    Some(text.to_owned())
 }

@@ -7,11 +7,15 @@ use std::sync::Arc;
 mod bounded;
 pub mod fault;
 mod os;
+mod overlay;
 mod strict;
+mod whole;
 
 pub(crate) use bounded::BoundedFiles;
 pub use os::OsFiles;
+pub(crate) use overlay::OverlayFiles;
 pub(crate) use strict::StrictFiles;
+pub(crate) use whole::{read_whole, write_whole};
 
 /// A folder of files. Names are plain file names, without separators.
 pub trait Files: Send + Sync + 'static {

@@ -29,6 +29,7 @@ mod recent;
 mod record;
 mod recovery;
 mod segment;
+mod segment_set;
 mod shared;
 mod state_runs;
 mod sync_thread;
@@ -39,7 +40,7 @@ mod writer;
 
 pub use batch::{Batch, Change, Draft, EncodedEvent, Expect};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use damage::{Damage, DamagedEvent};
+pub use damage::{Damage, DamageKind, DamagedEvent, LostSeqs, MAX_FINDINGS, MAX_NAMED};
 pub use error::{
     CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic, VersionMismatch,
 };

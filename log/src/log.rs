@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::closed_mark::ClosedMark;
+use crate::damage::Damage;
 use crate::error::{CommitError, ReadError, StoreFailed};
 use crate::files::Files;
 use crate::gate::Commit;
@@ -9,8 +10,10 @@ use crate::options::LogOptions;
 use crate::receipt::{Keyed, Page, Past, ReadLimit, TimePage, TimeRange};
 use crate::record::StoredEvent;
 use crate::recovery::{self, OpenError, OpenReport};
+use crate::segment_set::SegmentSet;
 use crate::shared::Shared;
 use crate::topic::TopicInfo;
+use crate::verify::Checked;
 use crate::writer::Roll;
 use std::future::Future;
 use std::io;
@@ -237,9 +240,19 @@ impl Log {
         self.shared.failure()
     }
 
-    /// All damage that is known, a sentence each.
-    pub fn damage(&self) -> Vec<String> {
+    /// All damage that is known, up to [`crate::MAX_FINDINGS`].
+    pub fn damage(&self) -> Vec<Damage> {
         self.shared.damage.all()
+    }
+
+    /// How many findings of damage there are, also beyond those that are remembered.
+    pub fn damage_count(&self) -> u64 {
+        self.shared.damage.count()
+    }
+
+    /// Reads every record of every segment and every index.
+    pub(crate) fn check(&self) -> io::Result<Checked> {
+        self.shared.check()
     }
 
     /// How the log is doing.
@@ -294,6 +307,7 @@ impl Log {
             let front = self.shared.front();
             let records = front.topics.iter().map(|topic| &topic.record);
             ClosedMark {
+                log_id: Some(self.shared.log_id),
                 segment: writer.number,
                 segment_bytes: writer.bytes,
                 next_seqs: records
@@ -301,6 +315,9 @@ impl Log {
                     .collect(),
             }
         };
+        let last = mark.segment;
+        let record = |set: &mut SegmentSet| set.highest = set.highest.max(last);
+        self.shared.record_segments(record).map_err(failed)?;
         mark.write(&*self.shared.files).map_err(failed)
     }
 

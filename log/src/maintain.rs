@@ -185,6 +185,7 @@ impl Shared {
 
     /// Removes segments of which nothing is wanted.
     fn remove_segments(&self, segments: &[Arc<Sealed>]) -> io::Result<()> {
+        self.record_removed(segments)?;
         for segment in segments {
             self.remove_segment(segment)?;
             self.pace_rewriting(segment.data_bytes / REMOVAL_COST)?;
@@ -199,6 +200,16 @@ impl Shared {
         self.cache.forget(number);
         self.files.remove(&data_name(number))?;
         self.files.remove(&index_name(number))
+    }
+
+    /// Writes down that segments are going to be removed, or a segment that is missing could not be told from them.
+    fn record_removed(&self, segments: &[Arc<Sealed>]) -> io::Result<()> {
+        self.record_segments(|set| {
+            for segment in segments {
+                let header = &segment.header;
+                set.remove(header.number..=header.covers_to.max(header.number));
+            }
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a log is opened: its limits, each with a name, and what is passed in.
 
 use crate::clock::{Clock, SystemClock};
+use crate::damage::Damage;
 use crate::recovery::OpenError;
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub trait Listener: Send + Sync + 'static {
     }
     /// Topics were made, changed or deleted.
     fn topics_changed(&self);
+    /// Damage was found that was not known before, while opening, reading or in maintenance.
+    fn damage_found(&self, _damage: &Damage) {}
 }
 
 /// How long a tombstone is kept at least where nobody says otherwise.

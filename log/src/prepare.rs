@@ -170,6 +170,6 @@ fn syncs_often(writer: &Writer) -> bool {
 }
 
 /// A name that no segment has before it is finished.
-fn prepared_name() -> String {
+pub(crate) fn prepared_name() -> String {
     unfinished(&data_name(u64::MAX))
 }

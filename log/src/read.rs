@@ -212,8 +212,8 @@ impl Shared {
             for entry in together {
                 let at = (u64::from(entry.offset) - start) as usize;
                 match StoredEvent::read(block.clone(), at) {
-                    Ok(event) => events.push(event),
-                    Err(_) => {
+                    Ok(event) if event.seq() == entry.seq => events.push(event),
+                    _ => {
                         let bad = block.get(at..at + entry.bytes as usize).unwrap_or_default();
                         self.note_bad_entry(segment, entry, bad);
                     }
@@ -225,7 +225,10 @@ impl Shared {
 
     /// Notes that an event of a segment that is not sealed is damaged.
     pub(crate) fn note_bad_entry(&self, segment: u64, entry: &StreamEntry, bytes: &[u8]) {
-        let damage = Damage::describe(segment, u64::from(entry.offset), bytes);
+        let mut damage = Damage::describe(segment, u64::from(entry.offset), bytes);
+        damage.to = damage.from + u64::from(entry.bytes);
+        let topic = self.view().topic_of(segment, entry);
+        damage.lose(topic.as_deref(), entry.seq..entry.seq + 1);
         self.damage.add(&*self.files, &damage);
     }
 
@@ -233,27 +236,41 @@ impl Shared {
         self.read_entries(places.segment, &places.file, &places.entries)
     }
 
-    /// The event that an index says to be at `offset`; `None` where it is damaged.
+    /// The event that an index says to be at `offset` with this position; `None` where it is damaged.
     fn sealed_event(
         &self,
         segment: &Sealed,
         topic: u32,
         offset: u32,
+        seq: u64,
     ) -> io::Result<Option<StoredEvent>> {
-        Ok(match segment.event_at(topic, offset)? {
-            RunItem::Event { event, .. } => Some(event),
-            RunItem::Damage(range) => {
-                self.note_damage(segment, range);
-                None
+        let range = match segment.event_at(topic, offset)? {
+            RunItem::Event { event, .. } if event.seq() == seq => return Ok(Some(event)),
+            RunItem::Event { event, .. } => {
+                let offset = u64::from(offset);
+                offset..offset + event.stored_bytes() as u64
             }
-        })
+            RunItem::Damage(range) => range,
+        };
+        self.note_damage(segment, range);
+        Ok(None)
     }
 
-    /// Writes down damage that was met while reading.
+    /// Writes down damage that was met while reading, with the positions that it held.
     pub(crate) fn note_damage(&self, segment: &Sealed, range: Range<u64>) {
-        if let Ok(damage) = Damage::read(segment.header.number, &*segment.file, range) {
-            self.damage.add(&*self.files, &damage);
+        let number = segment.header.number;
+        let Ok(mut damage) = Damage::read(number, &*segment.file, range.clone()) else {
+            return;
+        };
+        let runs = segment.index.runs().unwrap_or_default();
+        let names = segment.index.topic_names().unwrap_or_default();
+        for (run, name) in runs.iter().zip(names) {
+            // What cannot be read to tell it is named as a whole.
+            let all = || run.first_seq..run.last_seq + 1;
+            let lost = segment.lost_seqs(run, &range).unwrap_or_else(|_| all());
+            damage.lose(Some(&name), lost);
         }
+        self.damage.add(&*self.files, &damage);
     }
 
     /// What an index said; if it turns out damaged it is made again and `None` says to look at the view anew.

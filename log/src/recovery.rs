@@ -1,21 +1,29 @@
 //! Opening a log: from the files of a folder to the state that the log goes on from.
 //!
-//! Sealed segments are taken at the word of their indexes; only the last segment, and any that was not sealed yet, is
-//! read. An unacknowledged torn tail is cut off. Damage anywhere else is noted with what it hit, the segment is kept
+//! First every file is looked at (`inventory`), and what cannot be believed is moved aside (`settle`). Sealed segments
+//! are then taken at the word of their indexes; only the last segment, and any that was not sealed yet, is read. An unacknowledged torn tail is cut off. Damage anywhere else is noted with what it hit, the segment is kept
 //! aside as it was found, and a copy without the bad bytes takes its place.
 
+mod event_scan;
+mod folder;
+mod inventory;
+mod lost;
+mod positions;
 mod reindex;
 mod rescue;
+mod settle;
 mod state;
 mod survey;
 
+pub(crate) use event_scan::scan_events;
+pub(crate) use folder::check_log;
 pub(crate) use reindex::{reindex, write_index};
 pub(crate) use rescue::rescue_events;
 pub(crate) use survey::Survey;
 
-use crate::client_ids::{ClientIds, segments_of_name};
-use crate::closed_mark::{CLOSED_NAME, ClosedMark};
-use crate::damage::{Damage, DamageList, DamagedEvent, is_about_damage};
+use crate::client_ids::ClientIds;
+use crate::closed_mark::ClosedMark;
+use crate::damage::{Damage, DamageKind, DamageList, DamagedEvent};
 use crate::files::{BoundedFiles, File, Files, StrictFiles};
 use crate::front::{Front, Group, KeyedRecords, Limits, Topics};
 use crate::hashing::GivenMap;
@@ -25,14 +33,15 @@ use crate::segment::cache::SectionCache;
 use crate::segment::index::{Index, IndexError, IndexFor};
 use crate::segment::sealed::Sealed;
 use crate::segment::stream::{SpareEntries, StreamSegment};
-use crate::segment::{
-    HEADER_BYTES, HeaderError, Layout, SegmentHeader, data_name, index_name, index_number_of,
-    number_of,
-};
+use crate::segment::{HeaderError, Layout, SegmentHeader, data_name, index_name};
+use crate::segment_set::SegmentSet;
 use crate::shared::Parts;
-use crate::state_runs::{LoadedRuns, StateRuns, run_number_of};
+use crate::state_runs::{LoadedRuns, StateRuns};
 use crate::view::View;
 use crate::writer::{Writer, create_segment};
+use folder::{check_folder, read_header};
+use inventory::Inventory;
+use lost::Suspects;
 use reindex::OldIndex;
 use rescue::rescue_stream;
 use state::{Replayed, State};
@@ -46,8 +55,6 @@ use survey::BORN;
 /// Where a tail that was cut off is kept until the next one is.
 pub(crate) const CUT_TAIL_NAME: &str = "cut-tail.bytes";
 
-/// How many lost events are told one by one.
-const MAX_LOST_NAMED: usize = 1000;
 const WRITE_AGAIN_BYTES: u64 = 1 << 20;
 
 /// Why a folder could not be opened as a log. Nothing in it was changed.
@@ -59,6 +66,9 @@ pub enum OpenError {
         /// One of the files.
         found: String,
     },
+    /// Nothing is there, and nothing was to be made.
+    #[error("the folder holds no log")]
+    NoLog,
     /// A newer prombus wrote it.
     #[error(
         "the log has format {version}, this version reads up to {readable}; use a newer prombus"
@@ -88,8 +98,8 @@ pub enum OpenError {
 /// What opening a log found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenReport {
-    /// All damage that is known, new and old, a sentence each.
-    pub damage: Vec<String>,
+    /// All damage that is known, new and old.
+    pub damage: Vec<Damage>,
     /// The unacknowledged tail that was cut off.
     pub cut_tail: Option<CutTail>,
 }
@@ -114,6 +124,14 @@ pub(crate) struct Opening {
     pub(crate) damage: DamageList,
     pub(crate) cut_tail: Option<CutTail>,
     closed: Option<ClosedMark>,
+    set: SegmentSet,
+    /// How many findings earlier starts have left.
+    known_damage: usize,
+    suspects: Suspects,
+    /// Bad bytes of the last segment behind which nothing tells how far topics went, and the topics of which something
+    /// does.
+    unknown_bytes: u64,
+    known_topics: Vec<u32>,
 }
 
 /// What a segment's file says of itself before it is read.
@@ -152,18 +170,26 @@ pub(crate) fn open(
     })?;
     let files = Arc::new(StrictFiles::new(files));
     let files: Arc<dyn Files> = Arc::new(BoundedFiles::new(files, options.max_open_files));
-    // Whoever had it open until now may have changed it since that look.
-    let numbers = check_folder(&*files)?;
+    // The process that had it open until now may have changed it since that look.
+    check_folder(&*files)?;
+    let inventory = Inventory::take(&*files)?;
+    let log_id = inventory.log_id.unwrap_or(options.entropy);
+    let damage = DamageList::load(&*files, options.listener.clone())?;
     let mut opening = Opening {
         cache: Arc::new(SectionCache::new(options.index_cache_bytes)),
-        damage: DamageList::load(&*files)?,
-        closed: ClosedMark::read(&*files),
+        known_damage: damage.count() as usize,
+        damage,
+        closed: inventory.closed.clone(),
+        set: inventory.set.clone().unwrap_or(SegmentSet::new(log_id)),
+        suspects: Suspects::default(),
+        unknown_bytes: 0,
+        known_topics: Vec::new(),
         cut_tail: None,
         files,
         options,
     };
-    opening.remove_leftovers()?;
-    let parts = opening.load(numbers)?;
+    opening.settle(&inventory)?;
+    let parts = opening.load(inventory)?;
     ClosedMark::remove(&*parts.files)?;
     let report = OpenReport {
         damage: parts.damage.all(),
@@ -172,96 +198,26 @@ pub(crate) fn open(
     Ok((parts, report))
 }
 
-/// Looks whether the folder is a log that can be read, without changing anything; returns its segments.
-fn check_folder(files: &dyn Files) -> Result<Vec<u64>, OpenError> {
-    let names = files.list()?;
-    let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
-    numbers.sort_unstable();
-    let foreign = names.iter().find(|name| !is_ours(name));
-    if let (true, Some(found)) = (numbers.is_empty(), foreign) {
-        let found = found.clone();
-        return Err(OpenError::NotALog { found });
-    }
-    let mut sound = numbers.is_empty();
-    for &number in &numbers {
-        match read_header(files, number)? {
-            Ok(_) => sound = true,
-            Err(HeaderError::Newer { version }) => {
-                return Err(OpenError::NewerFormat {
-                    version,
-                    readable: crate::segment::FORMAT_VERSION,
-                });
-            }
-            Err(HeaderError::Damaged) => {
-                sound |= Survey::of_file(files, number, 0)?.is_log();
-            }
-        }
-    }
-    // A single file may be a log that was never finished; anything else has to prove itself.
-    if let (false, [number]) = (sound, numbers.as_slice()) {
-        let mut bytes = [0; HEADER_BYTES as usize];
-        let read = files.open(&data_name(*number))?.read_at(&mut bytes, 0)?;
-        sound = SegmentHeader::may_be_unfinished(&bytes[..read]);
-    }
-    match sound {
-        true => Ok(numbers),
-        false => Err(OpenError::NotALog {
-            found: data_name(numbers[0]),
-        }),
-    }
-}
-
-fn is_ours(name: &str) -> bool {
-    let name = name.strip_suffix(".new").unwrap_or(name);
-    number_of(name).is_some()
-        || index_number_of(name).is_some()
-        || run_number_of(name).is_some()
-        || segments_of_name(name).is_some()
-        || name == CLOSED_NAME
-        || name == CUT_TAIL_NAME
-        || is_about_damage(name)
-}
-
-fn read_header(files: &dyn Files, number: u64) -> io::Result<Result<SegmentHeader, HeaderError>> {
-    let mut bytes = [0; HEADER_BYTES as usize];
-    let read = files.open(&data_name(number))?.read_at(&mut bytes, 0)?;
-    Ok(SegmentHeader::decode(&bytes[..read]))
-}
-
 impl Opening {
-    fn remove_leftovers(&self) -> io::Result<()> {
-        let names = self.files.list()?;
-        for name in &names {
-            let data = index_number_of(name).map(data_name);
-            let is_orphan = data.is_some_and(|data| !names.contains(&data));
-            let is_unfinished = name.ends_with(".new") && is_ours(name);
-            if is_orphan || is_unfinished {
-                self.files.remove(name)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn load(&mut self, numbers: Vec<u64>) -> io::Result<Parts> {
-        let mut candidates = self.candidates(numbers)?;
+    fn load(&mut self, mut inventory: Inventory) -> io::Result<Parts> {
+        let mut candidates = self.candidates(&mut inventory)?;
         let first_stream = self.first_stream(&candidates);
         let mut streams = candidates.split_off(first_stream);
-        let known = candidates.iter().chain(&streams);
-        let log_id = known
-            .filter_map(|candidate| candidate.header.ok())
-            .map(|header| header.log_id)
-            .find(|&log_id| log_id != 0);
         let mut sealed = BTreeMap::new();
         for candidate in candidates {
             let segment = match candidate.sealed {
                 Some(segment) => segment,
-                None => self.seal_again(&candidate, log_id.unwrap_or(0))?,
+                None => self.seal_again(&candidate)?,
             };
             sealed.insert(segment.header.number, segment);
         }
-        let entropy = self.options.entropy;
-        let (mut state, state_runs) =
-            State::load(&*self.files, &self.damage, &sealed, log_id, entropy)?;
+        let (mut state, state_runs) = State::load(
+            &*self.files,
+            &self.damage,
+            &sealed,
+            inventory.log_id,
+            self.options.entropy,
+        )?;
         let mut loaded: Vec<(StreamSegment, u64)> = Vec::new();
         let count = streams.len();
         for (at, candidate) in streams.drain(..).enumerate() {
@@ -271,7 +227,9 @@ impl Opening {
                 is_last: at + 1 == count,
                 follows_stream: follows_stream && before > 0,
                 // The one before is sealed or removed only once the next is whole.
-                may_be_unborn: follows_stream && (before > 0 || sealed.is_empty()),
+                may_be_unborn: follows_stream
+                    && (before > 0 || sealed.is_empty())
+                    && self.set.highest < candidate.number,
                 previous_bytes: match loaded.last() {
                     Some((previous, bytes)) if self.is_as_written(previous.number)? => Some(*bytes),
                     _ => None,
@@ -282,23 +240,19 @@ impl Opening {
         if let Some(segments) = state.lacks_runs.take() {
             LoadedRuns::note_missing(&*self.files, &self.damage, segments);
         }
-        let writer = match loaded.last() {
-            Some((segment, bytes)) => Writer::new(segment.number, segment.file.clone(), *bytes),
-            None => {
-                let (number, file, bytes) = create_segment(
-                    &*self.files,
-                    state.covered_to + 1,
-                    state.log_id,
-                    self.options.clock.now_ms(),
-                    &state.segment_start(),
-                )?;
-                file.sync()?;
-                self.files.sync_names()?;
-                loaded.push((StreamSegment::new(number, file.clone()), bytes));
-                Writer::new(number, file, bytes)
+        let raised = self.raise_positions(&mut state, &inventory);
+        if loaded.is_empty() {
+            loaded.push(self.first_segment(&state)?);
+        }
+        let writer = match loaded.last_mut() {
+            Some((segment, bytes)) => {
+                *bytes = positions::append(&*segment.file, *bytes, &raised)?;
+                Writer::new(segment.number, segment.file.clone(), *bytes)
             }
+            None => return Err(io::ErrorKind::NotFound.into()),
         };
-        self.compare_with_mark(&state, &loaded);
+        self.name_lost(&state, &sealed, &loaded, &inventory.missing);
+        self.record_segments(&inventory.missing, state.log_id, writer.number)?;
         let streams = loaded.into_iter().map(|(segment, _)| segment).collect();
         self.assemble(state, state_runs, sealed, streams, writer)
     }
@@ -309,24 +263,32 @@ impl Opening {
         Ok(header.is_ok_and(|header| header.generation == 0))
     }
 
-    /// Looks at each segment's header and index. Segments that were merged into another are removed.
-    fn candidates(&self, numbers: Vec<u64>) -> io::Result<Vec<Candidate>> {
+    /// Makes the segment to go on in where none is left to write to. No number is ever used twice.
+    fn first_segment(&self, state: &State) -> io::Result<(StreamSegment, u64)> {
+        let marked = self.closed.as_ref().map_or(0, |mark| mark.segment);
+        let (number, file, bytes) = create_segment(
+            &*self.files,
+            state.covered_to.max(self.set.highest).max(marked) + 1,
+            state.log_id,
+            self.options.clock.now_ms(),
+            &state.segment_start(),
+        )?;
+        file.sync()?;
+        self.files.sync_names()?;
+        Ok((StreamSegment::new(number, file), bytes))
+    }
+
+    /// Looks at each segment's index.
+    fn candidates(&self, inventory: &mut Inventory) -> io::Result<Vec<Candidate>> {
         let mut candidates: Vec<Candidate> = Vec::new();
-        for number in numbers {
-            let merged =
-                |before: &Candidate| before.header.is_ok_and(|header| header.covers_to >= number);
-            if candidates.last().is_some_and(merged) {
-                self.files.remove(&data_name(number))?;
-                continue;
-            }
-            let header = read_header(&*self.files, number)?;
-            let sealed = match header {
+        for segment in inventory.segments.drain(..) {
+            let sealed = match segment.header {
                 Ok(header) => self.open_sealed(header)?,
                 Err(_) => None,
             };
             candidates.push(Candidate {
-                number,
-                header,
+                number: segment.number,
+                header: segment.header,
                 sealed,
             });
         }
@@ -374,17 +336,16 @@ impl Opening {
     }
 
     /// A segment that was sealed and whose index is lost, or whose data is not what the index was made for.
-    fn seal_again(&self, candidate: &Candidate, log_id: u64) -> io::Result<Arc<Sealed>> {
-        let survey = Survey::of_file(&*self.files, candidate.number, u64::MAX)?;
+    fn seal_again(&mut self, candidate: &Candidate) -> io::Result<Arc<Sealed>> {
+        let number = candidate.number;
+        let known = self.damage.count();
+        let survey = Survey::of_file(&*self.files, number, u64::MAX)?;
         let header = match (candidate.header, survey.damage.is_empty()) {
             (Ok(header), true) => header,
-            _ => rescue_events(
-                &*self.files,
-                &self.damage,
-                candidate.number,
-                log_id,
-                &survey,
-            )?,
+            _ => {
+                let log_id = self.set.log_id;
+                rescue_events(&*self.files, &self.damage, number, &survey, log_id)?
+            }
         };
         // After a crash in the middle of a rewrite the index is the one of the older data, of which some was let go.
         let is_of_this = |old: &OldIndex| match candidate.header {
@@ -395,8 +356,9 @@ impl Opening {
         let checkpoint = old.as_ref().map(|old| old.checkpoint.clone());
         let checkpoint = checkpoint.unwrap_or_default();
         let sealed = reindex(&*self.files, &self.cache, header, &self.damage, checkpoint)?;
-        if let Some(old) = old {
-            old.note_missing(&*self.files, &self.damage, &sealed);
+        let lacks = |old: OldIndex| old.note_missing(&*self.files, &self.damage, &sealed);
+        if old.is_some_and(lacks) || self.damage.count() > known {
+            self.suspects.0.insert(number);
         }
         Ok(sealed)
     }
@@ -420,8 +382,7 @@ impl Opening {
         };
         let mut survey = Survey::of_file(&*self.files, number, proven)?;
         if !survey.is_born {
-            self.files.remove(&data_name(number))?;
-            self.files.sync_names()?;
+            self.cut_unborn(number)?;
             return Ok(None);
         }
         if survey.end < survey.file_bytes {
@@ -431,10 +392,21 @@ impl Opening {
         let missing = survey.file_bytes..closed_bytes.unwrap_or(survey.file_bytes);
         let is_cut_short = !missing.is_empty() || lacks_checkpoint;
         if is_cut_short {
-            self.note_lost(number, missing, Vec::new());
+            let cut_short = Damage {
+                from: missing.start,
+                to: missing.end,
+                ..Damage::of(DamageKind::Truncated, number)
+            };
+            self.damage.add(&*self.files, &cut_short);
         }
         if is_cut_short || !survey.damage.is_empty() || candidate.header.is_err() {
-            rescue_stream(&*self.files, &self.damage, number, &survey, state)?;
+            self.suspects.0.insert(number);
+            let scanned = rescue_stream(&*self.files, &self.damage, number, &survey, state)?;
+            if place.is_last && closed_bytes.is_none() {
+                let stretches = survey.damage.iter();
+                self.unknown_bytes = stretches.map(|range| range.end - range.start).sum();
+                self.known_topics = scanned.go_on;
+            }
             survey = Survey::of_file(&*self.files, number, u64::MAX)?;
         }
         let file = self.files.open(&data_name(number))?;
@@ -447,6 +419,11 @@ impl Opening {
         file.sync()?;
         let mut segment = StreamSegment::new(number, file);
         let replayed = state.replay(&mut segment, survey.end, survey.checkpoint_end.is_some())?;
+        for range in &replayed.misplaced {
+            self.suspects.0.insert(number);
+            let misplaced = Damage::read(number, &*segment.file, range.clone())?;
+            self.damage.add(&*self.files, &misplaced);
+        }
         if place.follows_stream {
             self.note_lost_before(number, replayed, place.previous_bytes);
         }
@@ -454,50 +431,36 @@ impl Opening {
     }
 
     /// Notes what a segment says to have been in the one before it and was not found there. `found_bytes` is how long
-    /// that one is, unless it was written anew.
-    fn note_lost_before(&self, number: u64, replayed: Replayed, found_bytes: Option<u64>) {
+    /// that one is, unless it was written anew. Positions of topics that are known are named with all others.
+    fn note_lost_before(&mut self, number: u64, replayed: Replayed, found_bytes: Option<u64>) {
         let lost_bytes = found_bytes.zip(replayed.previous_bytes);
         let lost_bytes = lost_bytes.map_or(0..0, |(found, written)| found..written);
-        if !lost_bytes.is_empty() && replayed.gaps.is_empty() {
-            self.note_lost(number - 1, lost_bytes.clone(), Vec::new());
-        }
-        for (topic, seqs) in replayed.gaps {
-            self.note_lost(
-                number - 1,
-                lost_bytes.clone(),
-                lost_events(topic.as_deref(), seqs),
-            );
-        }
-    }
-
-    /// Notes what a properly closed log has lost since.
-    fn compare_with_mark(&self, state: &State, streams: &[(StreamSegment, u64)]) {
-        let Some(mark) = &self.closed else {
+        if lost_bytes.is_empty() && replayed.gaps.is_empty() {
             return;
-        };
-        let bytes = 0..mark.segment_bytes;
-        if !streams.iter().any(|(one, _)| one.number == mark.segment) {
-            self.note_lost(mark.segment, bytes, Vec::new());
         }
-        let end = mark.segment_bytes..mark.segment_bytes;
-        for (number, next_seq) in &mark.next_seqs {
-            let topic = state.topics.get(number);
-            let lost = topic.map_or(1, |topic| topic.next_seq)..*next_seq;
-            if !lost.is_empty() {
-                let events = lost_events(topic.map(|topic| &*topic.name), lost);
-                self.note_lost(mark.segment, end.clone(), events);
-            }
+        self.suspects.0.insert(number - 1);
+        let mut damage = Damage::of(DamageKind::Truncated, number - 1);
+        (damage.from, damage.to) = (lost_bytes.start, lost_bytes.end.max(lost_bytes.start));
+        for (topic, seqs) in replayed.gaps {
+            damage.lose(topic.as_deref(), seqs);
         }
+        self.damage.add(&*self.files, &damage);
     }
 
-    fn note_lost(&self, segment: u64, bytes: Range<u64>, events: Vec<DamagedEvent>) {
-        let damage = Damage {
-            segment,
-            from: bytes.start,
-            to: bytes.end,
-            events,
-        };
-        self.damage.add(&*self.files, &damage);
+    /// Puts a segment aside that a crash left before it was whole, so that nothing in it was acknowledged.
+    fn cut_unborn(&mut self, number: u64) -> io::Result<()> {
+        let file = self.files.open(&data_name(number))?;
+        let bytes = file.bytes()?;
+        let events = Damage::read(number, &*file, 0..bytes)?.events;
+        if !events.is_empty() {
+            self.cut_tail = Some(CutTail {
+                segment: number,
+                bytes,
+                events,
+            });
+        }
+        self.files.rename(&data_name(number), CUT_TAIL_NAME)?;
+        self.files.sync_names()
     }
 
     fn assemble(
@@ -561,18 +524,9 @@ impl Opening {
             client_ids,
             damage: std::mem::take(&mut self.damage),
             state_runs,
+            segments: self.set.clone(),
         })
     }
-}
-
-/// Events of which nothing but their place is known.
-fn lost_events(topic: Option<&str>, seqs: Range<u64>) -> Vec<DamagedEvent> {
-    let lost = seqs.take(MAX_LOST_NAMED).map(|seq| DamagedEvent {
-        topic: topic.map(str::to_owned),
-        seq: Some(seq),
-        id: None,
-    });
-    lost.collect()
 }
 
 /// Writes bytes over themselves, so that the next sync cannot pass them over.

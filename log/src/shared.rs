@@ -12,9 +12,11 @@ use crate::options::LogOptions;
 use crate::pace::Pacer;
 use crate::prepare::Preparation;
 use crate::segment::cache::SectionCache;
+use crate::segment_set::SegmentSet;
 use crate::state_runs::StateRuns;
 use crate::view::View;
 use crate::writer::Writer;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -40,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) client_ids: ClientIds,
     pub(crate) damage: DamageList,
     pub(crate) state_runs: StateRuns,
+    /// The record of segments as it is on disk. The last lock of all.
+    segments: Mutex<SegmentSet>,
     pub(crate) stats: Stats,
     pub(crate) upkeep: Mutex<Upkeep>,
     /// Wakes the sealing and the maintenance thread; goes with `upkeep`.
@@ -127,6 +131,7 @@ pub(crate) struct Parts {
     pub(crate) client_ids: ClientIds,
     pub(crate) damage: DamageList,
     pub(crate) state_runs: StateRuns,
+    pub(crate) segments: SegmentSet,
 }
 
 impl Shared {
@@ -145,6 +150,7 @@ impl Shared {
             client_ids: parts.client_ids,
             damage: parts.damage,
             state_runs: parts.state_runs,
+            segments: Mutex::new(parts.segments),
             stats: Stats::default(),
             upkeep: Mutex::default(),
             upkeep_wake: Condvar::new(),
@@ -199,6 +205,18 @@ impl Shared {
 
     pub(crate) fn view_mut(&self) -> RwLockWriteGuard<'_, View> {
         self.view.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the record of segments, durably. Nothing is written where it says so already.
+    pub(crate) fn record_segments(&self, change: impl FnOnce(&mut SegmentSet)) -> io::Result<()> {
+        let mut recorded = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = recorded.clone();
+        change(&mut changed);
+        if changed != *recorded {
+            changed.write(&*self.files)?;
+            *recorded = changed;
+        }
+        Ok(())
     }
 
     pub(crate) fn upkeep(&self) -> MutexGuard<'_, Upkeep> {

@@ -10,7 +10,6 @@ mod merge;
 mod order;
 
 pub(crate) use changes::{NetChanges, log_time};
-pub(crate) use inspect::verify_state;
 pub(crate) use load::{LoadedRuns, load};
 pub(crate) use merge::Merging;
 

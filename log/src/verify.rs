@@ -1,16 +1,16 @@
-//! Checking a log that nobody has open: every record of every segment, and every index. Nothing is changed.
+//! Checking a log: the very examination that a start does, on a folder in memory over the real one, and then every
+//! record of every segment and every index. Nothing is changed.
 
-use crate::closed_mark::ClosedMark;
 use crate::damage::Damage;
-use crate::files::Files;
-use crate::record::Kind;
-use crate::recovery::Survey;
-use crate::segment::cache::SectionCache;
-use crate::segment::index::{Index, IndexFor, Section};
-use crate::segment::{
-    Found, HEADER_BYTES, Scanner, SegmentHeader, data_name, index_name, number_of,
-};
-use crate::state_runs::verify_state;
+use crate::files::{Files, OverlayFiles};
+use crate::log::Log;
+use crate::options::LogOptions;
+use crate::recovery::{OpenError, check_log, scan_events};
+use crate::segment::index::{IndexError, Section};
+use crate::segment::index_number_of;
+use crate::segment::sealed::{RunItem, Sealed};
+use crate::shared::Shared;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -23,94 +23,119 @@ pub struct VerifyReport {
     pub events: u64,
     /// Bytes that were read.
     pub bytes: u64,
-    /// Bad stretches, with what they held.
+    /// Everything that is damaged, with what it held, up to [`crate::MAX_FINDINGS`]; earlier findings included.
     pub damage: Vec<Damage>,
+    /// How many findings there are, those that are not listed included.
+    pub damage_count: u64,
     /// Bytes behind the last whole batch; opening the log will cut them off.
     pub torn_tail_bytes: u64,
     /// Segments whose index has to be made again, which opening the log or reading does.
     pub bad_indexes: Vec<u64>,
-    /// What is wrong with the state runs, a sentence each.
-    pub state_damage: Vec<String>,
 }
 
-/// Reads the whole log in `files`.
-pub fn verify(files: &dyn Files) -> io::Result<VerifyReport> {
-    let mut numbers: Vec<u64> = files
-        .list()?
-        .iter()
-        .filter_map(|name| number_of(name))
-        .collect();
-    numbers.sort_unstable();
-    let mark = ClosedMark::read(files);
-    let mut report = VerifyReport::default();
-    for &number in &numbers {
-        let is_last = Some(&number) == numbers.last();
-        let proven = match &mark {
-            _ if !is_last => u64::MAX,
-            Some(mark) if mark.segment == number => mark.segment_bytes,
-            _ => 0,
+/// What was read of an open log.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    segments: u64,
+    events: u64,
+    bytes: u64,
+    bad_indexes: Vec<u64>,
+}
+
+/// Reads the whole log in `files`, which no other process may have open.
+pub fn verify(files: Arc<dyn Files>) -> Result<VerifyReport, OpenError> {
+    check_log(&*files)?;
+    let overlay = Arc::new(OverlayFiles::new(files));
+    let options = LogOptions {
+        threads: false,
+        ..LogOptions::default()
+    };
+    let (log, opened) = Log::open(overlay.clone(), options)?;
+    let rewritten = overlay.rewritten();
+    let checked = log.check()?;
+    let mut bad_indexes = checked.bad_indexes;
+    bad_indexes.extend(rewritten.iter().filter_map(|name| index_number_of(name)));
+    bad_indexes.sort_unstable();
+    bad_indexes.dedup();
+    Ok(VerifyReport {
+        segments: checked.segments,
+        events: checked.events,
+        bytes: checked.bytes,
+        damage: log.damage(),
+        damage_count: log.damage_count(),
+        torn_tail_bytes: opened.cut_tail.map_or(0, |cut| cut.bytes),
+        bad_indexes,
+    })
+}
+
+impl Shared {
+    /// Reads every record of every segment and every index, and notes what is damaged.
+    pub(crate) fn check(&self) -> io::Result<Checked> {
+        let mut checked = Checked::default();
+        let sealed: Vec<Arc<Sealed>> = self.view().sealed.values().cloned().collect();
+        for segment in &sealed {
+            self.check_index(segment, &mut checked)?;
+            let current = self.view().sealed.get(&segment.header.number).cloned();
+            self.check_sealed(current.as_ref().unwrap_or(segment), &mut checked)?;
+        }
+        let streams: Vec<_> = {
+            let view = self.view();
+            let streams = view.streams.iter().map(|stream| {
+                let entries = stream.runs.values().flat_map(|run| run.entries.clone());
+                (
+                    stream.number,
+                    stream.file.clone(),
+                    entries.collect::<Vec<_>>(),
+                )
+            });
+            streams.collect()
         };
-        verify_segment(files, number, proven, &mut report)?;
-    }
-    report.state_damage = verify_state(files)?;
-    Ok(report)
-}
-
-fn verify_segment(
-    files: &dyn Files,
-    number: u64,
-    proven: u64,
-    report: &mut VerifyReport,
-) -> io::Result<()> {
-    let file = files.open(&data_name(number))?;
-    let survey = Survey::of_file(files, number, proven)?;
-    report.segments += 1;
-    report.bytes += survey.file_bytes;
-    report.torn_tail_bytes += survey.file_bytes - survey.end;
-    for range in &survey.damage {
-        let damage = Damage::read(number, &*file, range.clone())?;
-        report.damage.push(damage);
-    }
-    let missing = proven.saturating_sub(survey.file_bytes);
-    if proven != u64::MAX && missing > 0 {
-        let mut cut_short = Damage::describe(number, survey.file_bytes, &[]);
-        cut_short.to = proven;
-        report.damage.push(cut_short);
-    }
-    let mut header = [0; HEADER_BYTES as usize];
-    let read = file.read_at(&mut header, 0)?;
-    match SegmentHeader::decode(&header[..read]) {
-        Ok(header) if !index_is_sound(files, &header, survey.file_bytes)? => {
-            report.bad_indexes.push(number);
+        for (number, file, entries) in streams {
+            checked.segments += 1;
+            checked.bytes += file.bytes()?;
+            checked.events += self.read_entries(number, &file, &entries)?.len() as u64;
         }
-        Ok(_) => {}
-        Err(_) => report
-            .damage
-            .push(Damage::describe(number, 0, &header[..read])),
+        Ok(checked)
     }
-    let mut scanner = Scanner::whole(file, survey.end);
-    while let Some(found) = scanner.next()? {
-        if matches!(found, Found::Record { frame, .. } if frame.kind == Kind::Event) {
-            report.events += 1;
-        }
-    }
-    Ok(())
-}
 
-/// Whether a segment's index, if it has one, can be used in all its parts.
-fn index_is_sound(files: &dyn Files, header: &SegmentHeader, data_bytes: u64) -> io::Result<bool> {
-    let Ok(file) = files.open(&index_name(header.number)) else {
-        return Ok(header.layout == crate::segment::Layout::Stream);
-    };
-    let owner = IndexFor {
-        number: header.number,
-        generation: header.generation,
-        data_bytes,
-    };
-    let Ok(index) = Index::open(file, owner, Arc::new(SectionCache::new(0))) else {
-        return Ok(false);
-    };
-    Ok(Section::ALL
-        .into_iter()
-        .all(|section| index.load(section).is_ok()))
+    fn check_index(&self, segment: &Arc<Sealed>, checked: &mut Checked) -> io::Result<()> {
+        for section in Section::ALL {
+            match segment.index.load(section) {
+                Ok(_) => {}
+                Err(IndexError::Io(error)) => return Err(error),
+                Err(IndexError::Damaged) => {
+                    checked.bad_indexes.push(segment.header.number);
+                    return self.heal(segment);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_sealed(&self, segment: &Arc<Sealed>, checked: &mut Checked) -> io::Result<()> {
+        let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+        let (number, end) = (segment.header.number, segment.data_bytes);
+        let scanned = scan_events(number, &segment.file, end, false, |_, event| {
+            *counts.entry(event.topic_number()).or_default() += 1;
+        })?;
+        checked.segments += 1;
+        checked.bytes += end;
+        checked.events += counts.values().sum::<u64>();
+        for bad in scanned.damage {
+            self.note_damage(segment, bad.from..bad.to);
+        }
+        // Records that were copied over others are whole; what they replaced is missing from its run.
+        for run in segment.index.runs().unwrap_or_default() {
+            if counts.get(&run.topic) == Some(&run.events) {
+                continue;
+            }
+            let mut reader = segment.reader(&run, run.data.start);
+            while let Some(item) = reader.next()? {
+                if let RunItem::Damage(range) = item {
+                    self.note_damage(segment, range);
+                }
+            }
+        }
+        Ok(())
+    }
 }

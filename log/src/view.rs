@@ -71,6 +71,17 @@ impl View {
         stream.runs.get(&topic)
     }
 
+    /// The name of the topic whose event is at this place of a segment that is not sealed.
+    pub(crate) fn topic_of(&self, segment: u64, entry: &StreamEntry) -> Option<Arc<str>> {
+        let stream = self.streams.iter().find(|one| one.number == segment)?;
+        let is_there = |run: &StreamRun| {
+            let found = run.entries_from(entry.seq).first();
+            found.is_some_and(|found| found.offset == entry.offset)
+        };
+        let (number, _) = stream.runs.iter().find(|(_, run)| is_there(run))?;
+        Some(self.topics.get(number)?.name.clone())
+    }
+
     /// Applies changes to topics. Returns the names whose topic is gone or is another one now.
     pub(crate) fn change(&mut self, changes: Vec<ViewChange>) -> Vec<Arc<str>> {
         let mut gone = Vec::new();

@@ -3,9 +3,9 @@
 
 use crate::tails::Tails;
 use crate::{
-    Answer, Batch, Clock, CommitError, Find, Keyed, Page, Past, ReadError, ReadLimit, Receipt,
-    Store, StoreStatus, StoredEvent, SystemClock, TailWatch, TimePage, TimeRange, TopicInfo,
-    TopicsWatch,
+    Answer, Batch, Clock, CommitError, Damage, Find, Keyed, Page, Past, ReadError, ReadLimit,
+    Receipt, Store, StoreStatus, StoredEvent, SystemClock, TailWatch, TimePage, TimeRange,
+    TopicInfo, TopicsWatch,
 };
 use prombus_log::{Files, Listener, Log, LogOptions, OpenReport, OsFiles};
 use std::hash::{BuildHasher, RandomState};
@@ -44,7 +44,7 @@ impl FileStore {
         Self::on_files(files, options, url)
     }
 
-    /// Opens a store on any files, for tests with a disk that fails.
+    /// Opens a store on any files, for tests with a disk that fails. A listener among the options hears of damage.
     pub fn on_files(
         files: Arc<dyn Files>,
         options: LogOptions,
@@ -52,7 +52,10 @@ impl FileStore {
     ) -> Result<(Self, OpenReport), OpenError> {
         let tails = Arc::new(Tails::new());
         let options = LogOptions {
-            listener: Some(Arc::new(TellTails(tails.clone()))),
+            listener: Some(Arc::new(TellTails {
+                tails: tails.clone(),
+                on_damage: options.listener,
+            })),
             ..options
         };
         let (log, report) = Log::open(files, options)?;
@@ -238,6 +241,7 @@ impl Store for FileStore {
             syncs: stats.syncs,
             sync_micros: stats.sync_micros,
             damage: self.log.damage(),
+            damage_count: self.log.damage_count(),
         }
     }
 
@@ -266,19 +270,29 @@ fn block_in_place(work: &mut dyn FnMut()) {
 }
 
 /// Passes on what the log says of its tails.
-struct TellTails(Arc<Tails>);
+struct TellTails {
+    tails: Arc<Tails>,
+    /// Hears of damage.
+    on_damage: Option<Arc<dyn Listener>>,
+}
 
 impl Listener for TellTails {
     fn tail_moved(&self, topic: &str, tail_seq: u64) {
-        self.0.moved(topic, tail_seq);
+        self.tails.moved(topic, tail_seq);
     }
 
     fn is_followed(&self) -> bool {
-        self.0.is_followed()
+        self.tails.is_followed()
     }
 
     fn topics_changed(&self) {
-        self.0.topics_changed();
+        self.tails.topics_changed();
+    }
+
+    fn damage_found(&self, damage: &Damage) {
+        if let Some(listener) = &self.on_damage {
+            listener.damage_found(damage);
+        }
     }
 }
 

@@ -13,10 +13,11 @@ mod tails;
 mod wrapper;
 
 pub use prombus_log::{
-    Batch, Change, Clock, CommitError, Draft, Durability, EncodedEvent, EventOutcome, Expect, Id,
-    IdConflict, Keyed, LimitReached, MAX_ID_BYTES, MAX_RECORD_BYTES, MAX_SEQ, MadeId, ManualClock,
-    Page, Past, Placed, ReadError, ReadLimit, Receipt, StoreFailed, StoredEvent, SystemClock,
-    TOMBSTONE_MS, TimePage, TimeRange, TopicInfo, TopicOptions, UnknownTopic, VersionMismatch,
+    Batch, Change, Clock, CommitError, Damage, DamageKind, Draft, Durability, EncodedEvent,
+    EventOutcome, Expect, Id, IdConflict, Keyed, LimitReached, MAX_ID_BYTES, MAX_RECORD_BYTES,
+    MAX_SEQ, MadeId, ManualClock, Page, Past, Placed, ReadError, ReadLimit, Receipt, StoreFailed,
+    StoredEvent, SystemClock, TOMBSTONE_MS, TimePage, TimeRange, TopicInfo, TopicOptions,
+    UnknownTopic, VersionMismatch,
 };
 pub use tails::{TailWatch, TopicsWatch};
 pub use wrapper::Wrapper;
@@ -52,8 +53,10 @@ pub struct StoreStatus {
     pub syncs: u64,
     /// Microseconds spent in them.
     pub sync_micros: u64,
-    /// What was found damaged, each a sentence that names topic, positions and ids.
-    pub damage: Vec<String>,
+    /// What was found damaged, with topics, positions and ids; a limited number.
+    pub damage: Vec<Damage>,
+    /// How many findings of damage there are, those that are not listed included.
+    pub damage_count: u64,
 }
 
 /// A place that keeps events and keyed records.

@@ -16,6 +16,9 @@ pub struct Explanation {
     /// The earliest moment an event that failed comes back, in epoch milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_retry_ms: Option<u64>,
+    /// Damage that took events of the topic, a sentence each; a limited number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<String>,
     /// The group itself.
     pub group: GroupInfo,
 }

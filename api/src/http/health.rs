@@ -10,6 +10,9 @@ pub struct Health {
     /// What is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What is damaged in the store, though it takes writes: where and what, without names of topics. A limited number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<String>,
 }
 
 impl Health {
@@ -18,6 +21,7 @@ impl Health {
         Self {
             status: "ok".to_owned(),
             reason: None,
+            damage: Vec::new(),
         }
     }
 
@@ -26,6 +30,7 @@ impl Health {
         Self {
             status: "failing".to_owned(),
             reason: Some(reason.into()),
+            damage: Vec::new(),
         }
     }
 }

@@ -5,7 +5,7 @@ mod groups;
 mod settling;
 mod topics;
 
-use super::schema::{count, object, text, word};
+use super::schema::{count, list, object, text, word};
 use crate::code::Code;
 use serde_json::{Map, Value};
 
@@ -68,7 +68,13 @@ fn shared() -> Vec<(&'static str, Value)> {
             object(
                 "How the server is.",
                 vec![("status", word("In a word.", &["ok", "failing"]))],
-                vec![("reason", text("What is wrong."))],
+                vec![
+                    ("reason", text("What is wrong.")),
+                    (
+                        "damage",
+                        list("What is damaged in the store.", &text("Where and what.")),
+                    ),
+                ],
             ),
         ),
     ]

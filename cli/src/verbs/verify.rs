@@ -2,10 +2,11 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
-use prombus_log::{OsFiles, VerifyReport, verify};
+use prombus_log::{Damage, OpenError, OsFiles, VerifyReport, verify};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Check a log on disk, offline: every record and every index. Nothing is changed
 #[derive(Debug, Args)]
@@ -27,10 +28,15 @@ impl Verify {
                 "{path} is not a folder; give the folder of the store, as in `prombus verify ./prombus-data`"
             );
         }
-        let files = OsFiles::open(&self.path).with_context(|| {
-            format!("cannot open {path}; stop the server that uses it, or verify a copy")
-        })?;
-        let report = verify(&files).with_context(|| format!("cannot read {path}"))?;
+        let files =
+            OsFiles::open_read_only(&self.path).with_context(|| format!("cannot open {path}"))?;
+        let report = match verify(Arc::new(files)) {
+            Err(OpenError::InUse) => {
+                bail!("{path} is in use; stop the server that uses it, or verify a copy")
+            }
+            Err(OpenError::NoLog) => bail!("{path} holds no log"),
+            report => report.with_context(|| format!("cannot read {path}"))?,
+        };
         match self.json {
             true => println!("{}", as_json(&report)),
             false => print(&report),
@@ -49,6 +55,10 @@ fn print(report: &VerifyReport) {
     );
     for damage in &report.damage {
         println!("damaged: {damage}");
+    }
+    let unlisted = report.damage_count - report.damage.len() as u64;
+    if unlisted > 0 {
+        println!("damaged: {unlisted} more findings are not listed");
     }
     for number in &report.bad_indexes {
         println!("segment {number}: its index is made again when the log is opened");
@@ -70,14 +80,34 @@ fn verdict(report: &VerifyReport) -> &'static str {
 }
 
 fn as_json(report: &VerifyReport) -> serde_json::Value {
-    let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
+    let damage: Vec<_> = report.damage.iter().map(damage_as_json).collect();
     json!({
         "intact": report.damage.is_empty(),
         "events": report.events,
         "segments": report.segments,
         "bytes": report.bytes,
         "damage": damage,
+        "damage_count": report.damage_count,
         "torn_tail_bytes": report.torn_tail_bytes,
         "bad_indexes": report.bad_indexes,
+    })
+}
+
+fn damage_as_json(damage: &Damage) -> serde_json::Value {
+    let lost = damage.lost.iter();
+    let lost = lost.map(|lost| json!({"topic": lost.topic, "from": lost.from, "to": lost.to}));
+    let events = damage.events.iter();
+    let events = events.map(|one| json!({"topic": one.topic, "seq": one.seq, "id": one.id}));
+    json!({
+        "sentence": damage.to_string(),
+        "kind": damage.kind.as_str(),
+        "segment": damage.segment,
+        "last_segment": damage.last_segment,
+        "from": damage.from,
+        "to": damage.to,
+        "lost": lost.collect::<Vec<_>>(),
+        "events": events.collect::<Vec<_>>(),
+        "more": damage.more,
+        "file": damage.file,
     })
 }

@@ -3,19 +3,23 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long anything may take before the test gives up; far more than it needs on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// So much of a server's log is kept.
+const MAX_LOG_BYTES: usize = 1 << 20;
+
 /// A running server, killed when it is dropped.
 pub(crate) struct Server {
     child: Child,
     pub(crate) url: String,
     pub(crate) folder: Arc<TempDir>,
+    log: Arc<Mutex<String>>,
 }
 
 /// The binary, in a folder, with nothing of the caller's environment that would configure it.
@@ -63,8 +67,18 @@ impl Server {
             let _ = tell.send(line);
         });
         // What it says on stderr is read away, or it would stop at a full pipe.
-        let mut stderr = child.stderr.take().expect("its errors");
-        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        let stderr = BufReader::new(child.stderr.take().expect("its errors"));
+        let log = Arc::new(Mutex::new(String::new()));
+        let kept = log.clone();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let mut kept = kept.lock().expect("the log");
+                if kept.len() < MAX_LOG_BYTES {
+                    kept.push_str(&line);
+                    kept.push('\n');
+                }
+            }
+        });
         let line = told.recv_timeout(PATIENCE).expect("a line in time");
         let url = line.strip_prefix("prombus ready on ");
         let url = url.unwrap_or_else(|| panic!("not ready: {line:?}"));
@@ -73,7 +87,17 @@ impl Server {
             .next()
             .expect("an address")
             .to_owned();
-        Self { child, url, folder }
+        Self {
+            child,
+            url,
+            folder,
+            log,
+        }
+    }
+
+    /// What it has logged so far.
+    pub(crate) fn logged(&self) -> String {
+        self.log.lock().expect("the log").clone()
     }
 
     /// The status and the body of a `GET`.

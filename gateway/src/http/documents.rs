@@ -44,6 +44,7 @@ async fn sample(gateway: &Gateway) {
         bytes: status.bytes,
         syncs: status.syncs,
         sync_micros: status.sync_micros,
+        damage: status.damage_count,
     });
     let mut samples = Vec::new();
     for topic in gateway.bus.topics() {

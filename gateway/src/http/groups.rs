@@ -14,6 +14,9 @@ use prombus_api::http::{
 };
 use wire::{wire_cursor, wire_explanation, wire_group};
 
+/// The most findings of damage that an explanation shows.
+const MAX_DAMAGE_SHOWN: usize = 20;
+
 /// The groups of a topic that the caller may know of.
 pub(super) async fn list(call: Call) -> Result<Response, Denied> {
     let wanted = GroupQuery::parse(&call.query()?)?;
@@ -104,6 +107,14 @@ pub(super) async fn explain(call: Call) -> Result<Response, Denied> {
             wanted.topic
         );
     }
+    let findings = gateway.bus.store().status().damage;
+    let of_topic = findings
+        .iter()
+        .filter(|damage| damage.concerns(&wanted.topic));
+    explanation.damage = of_topic
+        .take(MAX_DAMAGE_SHOWN)
+        .map(|damage| damage.about(&wanted.topic).to_string())
+        .collect();
     Ok(reply::json(&explanation))
 }
 

@@ -7,6 +7,9 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use prombus_api::http::Health;
 
+/// The most findings of damage that are shown, newest first.
+const MAX_DAMAGE_SHOWN: usize = 20;
+
 /// The process answers; that is all this says.
 pub(super) async fn live(_: Call) -> Result<Response, Denied> {
     Ok(reply::json(&Health::ok()))
@@ -18,9 +21,16 @@ pub(super) async fn ready(call: Call) -> Result<Response, Denied> {
     if gateway.is_draining() {
         return Ok(failing("the server is going down".to_owned()));
     }
-    Ok(match gateway.bus.store().status().failed {
+    let status = gateway.bus.store().status();
+    // Whoever may ask this need not be allowed to know of topics.
+    let newest = status.damage.iter().rev().take(MAX_DAMAGE_SHOWN);
+    let damage: Vec<String> = newest.map(|damage| damage.place().to_string()).collect();
+    Ok(match status.failed {
         Some(cause) => failing(format!("the store takes no writes: {cause}")),
-        None => reply::json(&Health::ok()),
+        None => reply::json(&Health {
+            damage,
+            ..Health::ok()
+        }),
     })
 }
 

@@ -56,6 +56,8 @@ pub struct StoreSample {
     pub syncs: u64,
     /// How long that took together.
     pub sync_micros: u64,
+    /// How many findings of damage it has.
+    pub damage: u64,
 }
 
 /// A metric's name, its help, and where it is counted.

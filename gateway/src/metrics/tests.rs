@@ -32,6 +32,7 @@ fn every_name_is_there_from_the_start() {
         ("ws_connections", "gauge"),
         ("rate_limited_total", "counter"),
         ("store_bytes", "gauge"),
+        ("store_damage", "gauge"),
         ("fsync_duration_ms", "summary"),
     ] {
         let line = format!("# TYPE {name} {kind}\n");
@@ -94,6 +95,7 @@ fn global_numbers_are_shown_without_labels() {
         bytes,
         syncs,
         sync_micros,
+        damage: 5,
     };
     metrics.sample_store(sample(900, 3, 12_500));
     metrics.sample_store(sample(700, 2, 9_000));
@@ -104,6 +106,7 @@ fn global_numbers_are_shown_without_labels() {
         ("rate_limited_total{limit=\"conn_delivery\"}", "0"),
         ("rate_limited_total{limit=\"topic_publish\"}", "2"),
         ("store_bytes", "700"),
+        ("store_damage", "5"),
         // A scrape that crossed a later one does not take counts back.
         ("fsync_duration_ms_sum", "12.500"),
         ("fsync_duration_ms_count", "3"),

@@ -1,21 +1,33 @@
 //! Files of the operating system.
 
 use super::{File, Files};
-use std::fs::{self, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The file that the lock is on; it is never listed.
+/// The file that versions lock which do not lock the folder itself; it is never listed.
 const LOCK_NAME: &str = "LOCK";
+/// Events are nobody's business but the server's.
+const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o700;
 
 /// A folder of the operating system.
 #[derive(Debug)]
 pub struct OsFiles {
     folder: PathBuf,
-    /// The locked file; the lock ends when it is closed.
-    lock: Mutex<Option<fs::File>>,
+    access: Access,
+    /// What is locked; the lock ends when it is closed.
+    lock: Mutex<Option<[fs::File; 2]>>,
+}
+
+/// What may be done in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    ReadWrite,
+    /// Nothing is changed, so any number of readers may hold the lock together.
+    ReadOnly,
 }
 
 impl OsFiles {
@@ -28,18 +40,89 @@ impl OsFiles {
     /// The folder at `path`, which must be there: nothing on disk changes. Only [`Files::lock`] and the writing
     /// methods make files in it.
     pub fn open_existing(path: &Path) -> io::Result<Self> {
+        Self::with_access(path, Access::ReadWrite)
+    }
+
+    /// The same for those who only read: nothing is ever changed, so it may be on a read-only file system. The lock is
+    /// shared with other readers.
+    pub fn open_read_only(path: &Path) -> io::Result<Self> {
+        Self::with_access(path, Access::ReadOnly)
+    }
+
+    fn with_access(path: &Path, access: Access) -> io::Result<Self> {
         if !fs::metadata(path)?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
         Ok(Self {
             // A later change of the working directory must not move the log.
             folder: std::path::absolute(path)?,
+            access,
             lock: Mutex::new(None),
         })
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    fn check_writable(&self) -> io::Result<()> {
+        match self.access {
+            Access::ReadWrite => Ok(()),
+            Access::ReadOnly => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+        }
+    }
+
+    /// Locks the folder itself, which cannot be replaced while it is in use as a file in it can.
+    fn lock_folder(&self) -> io::Result<fs::File> {
+        let folder = fs::File::open(&self.folder)?;
+        match self.try_lock(&folder) {
+            // Some file systems cannot lock a folder; there the file has to do.
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {}
+            locked => locked?,
+        }
+        Ok(folder)
+    }
+
+    /// Locks the file in the folder, for versions that know no other lock. Where nothing may be written and there is no
+    /// such file, no such version has the folder open; the folder stands in for it.
+    fn lock_file(&self) -> io::Result<fs::File> {
+        let path = self.path(LOCK_NAME);
+        let mut options = OpenOptions::new();
+        options.read(true);
+        if self.access == Access::ReadWrite {
+            // The file stays when the lock ends: removing it would let two others each hold a file of that name.
+            options
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(FILE_MODE);
+        }
+        let file = match options.open(&path) {
+            Err(error)
+                if self.access == Access::ReadOnly && error.kind() == io::ErrorKind::NotFound =>
+            {
+                return fs::File::open(&self.folder);
+            }
+            opened => opened?,
+        };
+        self.try_lock(&file)?;
+        // Someone may have replaced the file between the two steps, and hold a lock on the new one.
+        let (held, named) = (file.metadata()?, fs::metadata(&path)?);
+        if (held.dev(), held.ino()) != (named.dev(), named.ino()) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(file)
+    }
+
+    fn try_lock(&self, file: &fs::File) -> io::Result<()> {
+        let locked = match self.access {
+            Access::ReadWrite => file.try_lock(),
+            Access::ReadOnly => file.try_lock_shared(),
+        };
+        locked.map_err(|error| match error {
+            TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
+            TryLockError::Error(error) => error,
+        })
     }
 }
 
@@ -59,21 +142,25 @@ impl Files for OsFiles {
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true);
+        options.read(true).write(self.access == Access::ReadWrite);
         Ok(Arc::new(OsFile(options.open(self.path(name))?)))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        self.check_writable()?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true);
+        options.mode(FILE_MODE);
         Ok(Arc::new(OsFile(options.open(self.path(name))?)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.check_writable()?;
         fs::rename(self.path(from), self.path(to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
+        self.check_writable()?;
         fs::remove_file(self.path(name))
     }
 
@@ -83,18 +170,9 @@ impl Files for OsFiles {
 
     fn lock(&self) -> io::Result<()> {
         let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.is_some() {
-            return Ok(());
+        if held.is_none() {
+            *held = Some([self.lock_folder()?, self.lock_file()?]);
         }
-        // The file stays when the lock ends: removing it would let two others each hold a file of that name.
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(self.path(LOCK_NAME))?;
-        file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
-            TryLockError::Error(error) => error,
-        })?;
-        *held = Some(file);
         Ok(())
     }
 }
@@ -151,7 +229,7 @@ fn create_folder(path: &Path) -> io::Result<()> {
     if parent != path {
         create_folder(parent)?;
     }
-    match fs::create_dir(path) {
+    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
         // Someone else made it in between; a file of that name shows up as soon as the folder is opened.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         other => other?,
@@ -216,6 +294,67 @@ mod tests {
         second.lock().unwrap();
         fs::create_dir(root.path().join("folder")).unwrap();
         assert!(second.list().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_lock_file_that_is_deleted_lets_no_second_holder_in() {
+        let root = tempfile::tempdir().unwrap();
+        let first = OsFiles::open(root.path()).unwrap();
+        first.lock().unwrap();
+        fs::remove_file(root.path().join(LOCK_NAME)).unwrap();
+        let second = OsFiles::open(root.path()).unwrap();
+        assert_eq!(second.lock().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(first);
+        second.lock().unwrap();
+    }
+
+    /// A version that locks the file only keeps others out too.
+    #[test]
+    fn a_held_lock_file_keeps_others_out() {
+        let root = tempfile::tempdir().unwrap();
+        let file = fs::File::create(root.path().join(LOCK_NAME)).unwrap();
+        file.lock().unwrap();
+        for files in [
+            OsFiles::open(root.path()),
+            OsFiles::open_read_only(root.path()),
+        ] {
+            let refused = files.unwrap().lock().unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        }
+    }
+
+    #[test]
+    fn readers_share_the_lock_and_change_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("a"), b"text").unwrap();
+        let readers = [(); 2].map(|()| OsFiles::open_read_only(root.path()).unwrap());
+        for reader in &readers {
+            reader.lock().unwrap();
+            assert!(reader.open("a").unwrap().write_at(b"x", 0).is_err());
+            assert!(reader.create("b").is_err() && reader.remove("a").is_err());
+            assert!(reader.rename("a", "b").is_err());
+        }
+        let writer = OsFiles::open(root.path()).unwrap();
+        assert_eq!(writer.lock().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+        drop(readers);
+        writer.lock().unwrap();
+        let reader = OsFiles::open_read_only(root.path()).unwrap();
+        assert_eq!(reader.lock().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn files_and_folders_are_for_their_owner_only() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("log");
+        let files = OsFiles::open(&folder).unwrap();
+        files.lock().unwrap();
+        files.create("a").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(&folder), FOLDER_MODE);
+        for name in ["a", LOCK_NAME] {
+            assert_eq!(mode(&folder.join(name)), FILE_MODE);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Writing a sealed segment whose events lie grouped by topic.
 
 use super::pieces::{Pace, PacedFile};
-use crate::damage::{quarantine_name, write_whole};
+use crate::damage::{keep_copy, write_whole};
 use crate::error::ReadError;
 use crate::files::{File, Files};
 use crate::pace::PIECE_BYTES;
@@ -131,6 +131,7 @@ impl Shared {
             .written
             .sealed(rewritten.data_bytes + rewritten.index.bytes());
         self.replace_sealed(segments, Some(&rewritten))?;
+        self.record_removed(&segments[1..])?;
         for segment in &segments[1..] {
             let number = segment.header.number;
             self.cache.forget(number);
@@ -204,7 +205,7 @@ impl Shared {
         let mut bytes = vec![0; file.bytes()? as usize];
         let read = file.read_at(&mut bytes, 0)?;
         bytes.truncate(read);
-        write_whole(&*self.files, &quarantine_name(number), &bytes)
+        keep_copy(&*self.files, &data_name(number), &bytes).map(drop)
     }
 }
 

@@ -59,6 +59,8 @@ impl Shared {
         let mut count = 0;
         while let Some(full) = self.oldest_full() {
             let number = full.number;
+            // From now on the one behind it is known to be there.
+            self.record_segments(|set| set.highest = set.highest.max(number + 1))?;
             // What it changed beside its events is in no other place once it is sealed.
             self.store_state_changes(number, &full.file)?;
             let progress = Progress::new(self.pacer.written_bytes());
@@ -79,6 +81,7 @@ impl Shared {
             let forgotten = self.front().own_ids.forget_segment(number);
             drop(forgotten);
             if sealed.is_none() {
+                self.record_segments(|set| set.remove(number..=number))?;
                 self.files.remove(&data_name(number))?;
                 self.files.sync_names()?;
             }
@@ -219,8 +222,8 @@ impl Shared {
         let mut at = 0;
         for entry in &gathering.wanted {
             match StoredEvent::read(block.clone(), at) {
-                Ok(event) => writer.add(&event)?,
-                Err(_) => {
+                Ok(event) if event.seq() == entry.seq => writer.add(&event)?,
+                _ => {
                     let bytes = &block[at..at + entry.bytes as usize];
                     self.note_bad_entry(full.number, entry, bytes);
                     gathering.has_damage = true;

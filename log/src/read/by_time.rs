@@ -271,7 +271,8 @@ impl Shared {
                 let Some(point) = points.next() else {
                     break None;
                 };
-                let event = self.sealed_event(&run.segment, run.info.topic, point.offset)?;
+                let event =
+                    self.sealed_event(&run.segment, run.info.topic, point.offset, point.seq)?;
                 if event.is_some() {
                     break event;
                 }

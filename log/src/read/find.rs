@@ -305,7 +305,7 @@ impl Shared {
             match self.healed(&segment, segment.index.find(name))? {
                 Some(None) => return Ok(None),
                 Some(Some(entry)) => {
-                    return Ok(self.sealed_event(&segment, name.topic, entry.offset)?);
+                    return Ok(self.sealed_event(&segment, name.topic, entry.offset, entry.seq)?);
                 }
                 None => {
                     let number = segment.header.number;

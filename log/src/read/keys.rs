@@ -202,10 +202,16 @@ impl Shared {
         let mut together = Together::default();
         match run {
             KeyRun::Sealed(run) => {
-                let offsets: Vec<u32> = latest.map(|latest| latest.offset).collect();
-                for item in run.segment.events_at(topic, &offsets) {
+                let (offsets, seqs): (Vec<u32>, Vec<u64>) =
+                    latest.map(|latest| (latest.offset, latest.seq)).unzip();
+                for (item, seq) in run.segment.events_at(topic, &offsets).zip(seqs) {
                     match item? {
-                        RunItem::Event { event, .. } => together.add(&event),
+                        RunItem::Event { event, .. } if event.seq() == seq => together.add(&event),
+                        RunItem::Event { offset, event } => {
+                            let at = u64::from(offset);
+                            let range = at..at + event.stored_bytes() as u64;
+                            self.note_damage(&run.segment, range);
+                        }
                         RunItem::Damage(range) => self.note_damage(&run.segment, range),
                     }
                 }

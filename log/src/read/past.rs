@@ -117,7 +117,7 @@ impl Shared {
                 return Ok(false);
             };
             let Some(entry) = found else { continue };
-            match self.sealed_event(&run.segment, number, entry.offset)? {
+            match self.sealed_event(&run.segment, number, entry.offset, entry.seq)? {
                 Some(event) if event.ts() <= search.at_ts => search.offer(event),
                 // Its latest event here is later, or damaged; an earlier one may be what is asked for.
                 Some(_) => later = true,
@@ -138,7 +138,7 @@ impl Shared {
         info: &RunInfo,
         search: &mut Search<'_>,
     ) -> Result<(), ReadError> {
-        let mut found: HashMap<&str, u32> = HashMap::new();
+        let mut found: HashMap<&str, (u32, u64)> = HashMap::new();
         let mut reader = run.segment.reader(info, info.data.start);
         while let Some(item) = reader.next()? {
             match item {
@@ -151,14 +151,14 @@ impl Shared {
                     let key = event.key();
                     let asked = key.and_then(|key| search.open.get_key_value(&*key));
                     if let Some((key, _)) = asked {
-                        found.insert(key, offset);
+                        found.insert(key, (offset, event.seq()));
                     }
                 }
                 RunItem::Event { .. } => {}
             }
         }
-        for offset in found.into_values() {
-            if let Some(event) = self.sealed_event(&run.segment, info.topic, offset)? {
+        for (offset, seq) in found.into_values() {
+            if let Some(event) = self.sealed_event(&run.segment, info.topic, offset, seq)? {
                 search.offer(event);
             }
         }

@@ -1,12 +1,12 @@
 //! Making the index of a sealed segment again from its data.
 
-use crate::damage::{Damage, DamageList, DamagedEvent, write_whole};
+use super::event_scan::scan_events;
+use crate::damage::{Damage, DamageKind, DamageList, LostSeqs, write_whole};
 use crate::files::{File, Files};
-use crate::record::{Kind, StoredEvent};
 use crate::segment::cache::SectionCache;
 use crate::segment::index::{Index, IndexBuilder, IndexError, IndexFor, RunInfo, Section};
 use crate::segment::sealed::Sealed;
-use crate::segment::{Found, Scanner, SegmentHeader, data_name, index_name};
+use crate::segment::{Layout, SegmentHeader, data_name, index_name};
 use std::io;
 use std::sync::Arc;
 
@@ -28,11 +28,18 @@ impl OldIndex {
         })
     }
 
-    /// Notes what this index knew and the data has no more.
-    pub(crate) fn note_missing(&self, files: &dyn Files, damage: &DamageList, sealed: &Sealed) {
-        for (run, topic) in &self.runs {
-            note_missing(files, damage, sealed, run, topic);
-        }
+    /// Notes what this index knew and the data has no more. False if nothing is missing.
+    pub(crate) fn note_missing(
+        &self,
+        files: &dyn Files,
+        damage: &DamageList,
+        sealed: &Sealed,
+    ) -> bool {
+        let missing = self
+            .runs
+            .iter()
+            .filter(|(run, topic)| note_missing(files, damage, sealed, run, topic));
+        missing.count() > 0
     }
 }
 
@@ -48,24 +55,18 @@ pub(crate) fn reindex(
     let file = files.open(&data_name(number))?;
     let data_bytes = file.bytes()?;
     let mut builder = IndexBuilder::new(header.created_ms);
-    let mut scanner = Scanner::whole(file.clone(), data_bytes);
-    while let Some(found) = scanner.next()? {
-        match found {
-            Found::Record {
-                at,
-                frame,
-                block,
-                in_block,
-            } if frame.kind == Kind::Event => {
-                if let Ok(event) = StoredEvent::from_checked(block, in_block, frame.bytes) {
-                    builder.add(at as u32, &event);
-                }
-            }
-            Found::Record { .. } => {}
-            Found::Damage { from, to } => {
-                let bad = Damage::read(number, &*file, from..to)?;
-                damage.add(files, &bad);
-            }
+    let dense = header.layout == Layout::Stream && header.generation == 0;
+    let scanned = scan_events(number, &file, data_bytes, dense, |at, event| {
+        builder.add(at, event);
+    })?;
+    for bad in &scanned.damage {
+        let is_named = |lost: &LostSeqs| {
+            let topic = lost.topic.as_deref().unwrap_or_default();
+            damage.names(topic, lost.from) && damage.names(topic, lost.to)
+        };
+        // A gap without bad bytes may be what an earlier recovery left.
+        if bad.to > bad.from || !bad.lost.iter().all(is_named) {
+            damage.add(files, bad);
         }
     }
     write_index(files, cache, header, file, builder, checkpoint)
@@ -98,34 +99,31 @@ pub(crate) fn write_index(
     })
 }
 
-/// Notes the positions at a run's ends that are gone. Gaps inside are noted by whoever finds the bad bytes there.
+/// The positions that an older index knew at the ends of a run and that are gone. Gaps inside are named by whoever
+/// finds the bad bytes there, and, where nothing else tells, by the number of events.
 fn note_missing(
     files: &dyn Files,
     damage: &DamageList,
     sealed: &Sealed,
     old: &RunInfo,
     topic: &str,
-) {
+) -> bool {
     let found = sealed.run(old.topic).ok().flatten();
-    let (first, last) = found.map_or((u64::MAX, 0), |run| (run.first_seq, run.last_seq));
-    let missing = (old.first_seq..=old.last_seq)
-        .filter(|&seq| seq > last || seq < first)
-        .take(1000);
-    let events: Vec<DamagedEvent> = missing
-        .map(|seq| DamagedEvent {
-            topic: Some(topic.to_owned()),
-            seq: Some(seq),
-            id: None,
-        })
-        .collect();
-    if !events.is_empty() {
-        let place = sealed.data_bytes;
-        let damage_found = Damage {
-            segment: sealed.header.number,
-            from: place,
-            to: place,
-            events,
-        };
-        damage.add(files, &damage_found);
+    let mut lost = Damage::of(DamageKind::LostPositions, sealed.header.number);
+    let all = old.first_seq..old.last_seq + 1;
+    match found {
+        None => lost.lose(Some(topic), all),
+        Some(run) => {
+            lost.lose(Some(topic), all.start..run.first_seq.min(all.end));
+            lost.lose(Some(topic), (run.last_seq + 1).max(all.start)..all.end);
+            if lost.lost.is_empty() && run.events < old.events {
+                lost.lose(Some(topic), all);
+            }
+        }
     }
+    let is_missing = !lost.lost.is_empty();
+    if is_missing {
+        damage.add(files, &lost);
+    }
+    is_missing
 }

@@ -1,22 +1,23 @@
 //! Taking the sound records out of a damaged segment. The segment is first kept aside as it was found.
 
 use super::Survey;
+use super::event_scan::{Scanned, scan_events};
 use super::state::State;
-use crate::damage::{Damage, DamageList, quarantine_name, read_whole, write_whole};
+use crate::damage::{Damage, DamageKind, DamageList, keep_copy, read_whole, write_whole};
 use crate::files::Files;
 use crate::record::{Kind, LAST_OF_BATCH, StateRecord};
-use crate::segment::{Found, Layout, Scanner, SegmentHeader, data_name};
+use crate::segment::{Found, HEADER_BYTES, Layout, Scanner, SegmentHeader, data_name};
 use std::io;
 
-/// Rewrites a segment in commit order: its start, then its sound records.
+/// Rewrites a segment in commit order: its start, then its sound records. Returns what was wrong.
 pub(super) fn rescue_stream(
     files: &dyn Files,
     damage: &DamageList,
     number: u64,
     survey: &Survey,
     before: &State,
-) -> io::Result<()> {
-    note(files, damage, number, survey)?;
+) -> io::Result<Scanned> {
+    let scanned = note(files, damage, number, survey)?;
     // Where the start is damaged, the state is the one that the segments before it left; what is sound of a checkpoint
     // of format 1 says the same.
     let is_whole = |end: &u64| !survey.damage.iter().any(|range| range.start < *end);
@@ -28,10 +29,11 @@ pub(super) fn rescue_stream(
     let header = rescued_header(files, number, before.log_id)?;
     // Everything in the new file is synced before it gets its name.
     let synced = StateRecord::Synced {
-        bytes: crate::segment::HEADER_BYTES + content.len() as u64,
+        bytes: HEADER_BYTES + content.len() as u64,
     };
     synced.write(&mut content, LAST_OF_BATCH);
-    replace(files, number, &header, &content)
+    replace(files, number, &header, &content)?;
+    Ok(scanned)
 }
 
 /// Rewrites a segment that had been sealed: its sound events, in the order they lie. Returns its header.
@@ -39,8 +41,8 @@ pub(crate) fn rescue_events(
     files: &dyn Files,
     damage: &DamageList,
     number: u64,
-    log_id: u64,
     survey: &Survey,
+    log_id: u64,
 ) -> io::Result<SegmentHeader> {
     note(files, damage, number, survey)?;
     let mut content = Vec::new();
@@ -57,16 +59,34 @@ pub(crate) fn rescue_events(
 }
 
 /// Writes down what was hit and keeps the segment as it is.
-fn note(files: &dyn Files, damage: &DamageList, number: u64, survey: &Survey) -> io::Result<()> {
-    let bytes = read_whole(files, &data_name(number))?;
-    for range in &survey.damage {
-        let bad = &bytes[range.start as usize..range.end as usize];
-        damage.add(files, &Damage::describe(number, range.start, bad));
+fn note(
+    files: &dyn Files,
+    damage: &DamageList,
+    number: u64,
+    survey: &Survey,
+) -> io::Result<Scanned> {
+    let name = data_name(number);
+    let bytes = read_whole(files, &name)?;
+    let kept = keep_copy(files, &name, &bytes)?;
+    let file = files.open(&name)?;
+    let scanned = scan_events(number, &file, survey.end, false, |_, _| {})?;
+    for bad in &scanned.damage {
+        let file = Some(kept.clone());
+        let bad = Damage {
+            file,
+            ..bad.clone()
+        };
+        damage.add(files, &bad);
     }
     if SegmentHeader::decode(&bytes).is_err() {
-        damage.add(files, &Damage::describe(number, 0, &[]));
+        let bad_header = Damage {
+            to: HEADER_BYTES,
+            file: Some(kept),
+            ..Damage::of(DamageKind::Corrupt, number)
+        };
+        damage.add(files, &bad_header);
     }
-    write_whole(files, &quarantine_name(number), &bytes)
+    Ok(scanned)
 }
 
 fn copy_records(
@@ -94,7 +114,7 @@ fn copy_records(
 }
 
 fn rescued_header(files: &dyn Files, number: u64, log_id: u64) -> io::Result<SegmentHeader> {
-    let known = super::read_header(files, number)?.ok();
+    let known = super::folder::read_header(files, number)?.ok();
     Ok(SegmentHeader {
         layout: Layout::Stream,
         generation: known.map_or(u32::MAX / 2, |header| header.generation + 1),

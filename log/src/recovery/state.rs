@@ -37,13 +37,15 @@ pub(super) struct State {
 /// A topic, if it is known, and positions that are missing in it.
 pub(super) type Gap = (Option<Arc<str>>, Range<u64>);
 
-/// What replaying a segment has found out about the one before it.
+/// What replaying a segment has found out about it and the one before it.
 #[derive(Default)]
 pub(super) struct Replayed {
     /// Positions of topics that the segment knows to have been before it, and the records before it did not have.
     pub(super) gaps: Vec<Gap>,
     /// How long the segment before it was.
     pub(super) previous_bytes: Option<u64>,
+    /// Events that do not belong where they are.
+    pub(super) misplaced: Vec<Range<u64>>,
 }
 
 impl State {
@@ -136,7 +138,8 @@ impl State {
     }
 
     /// Applies all records of a sound segment up to `end`, and fills in where its events lie. Where it starts with the
-    /// whole state, as in format 1, that replaces what is known.
+    /// whole state, as in format 1, that replaces what is known. An event whose position was passed already was copied
+    /// there from elsewhere and is left out.
     pub(super) fn replay(
         &mut self,
         segment: &mut StreamSegment,
@@ -166,8 +169,10 @@ impl State {
                 self.lacks_runs = None;
             }
             if frame.kind == Kind::Event {
-                if let Ok(event) = StoredEvent::from_checked(block, in_block, frame.bytes) {
-                    self.apply_event(segment, at as u32, &event);
+                if let Ok(event) = StoredEvent::from_checked(block, in_block, frame.bytes)
+                    && !self.apply_event(segment, at as u32, &event)
+                {
+                    replayed.misplaced.push(at..at + frame.bytes as u64);
                 }
             } else if let Some(record) = StateRecord::read(&block, in_block, &frame) {
                 match record {
@@ -231,15 +236,24 @@ impl State {
         gaps
     }
 
-    fn apply_event(&mut self, segment: &mut StreamSegment, offset: u32, event: &StoredEvent) {
+    /// False for an event that does not belong there.
+    fn apply_event(
+        &mut self,
+        segment: &mut StreamSegment,
+        offset: u32,
+        event: &StoredEvent,
+    ) -> bool {
         let (seq, ts) = (event.seq(), event.ts());
         let number = event.topic_number();
+        if self.reached.get(&number).is_some_and(|&next| seq < next) {
+            return false;
+        }
         if segment.number > self.covered_to {
             let log_ts = log_time(event, self.log_id);
             self.find_topic(number, event.topic(), seq, log_ts);
         } else if !self.topics.contains_key(&number) {
             // It was deleted.
-            return;
+            return true;
         }
         self.reach(number, seq);
         let entry = StreamEntry {
@@ -263,6 +277,7 @@ impl State {
             self.own_ids
                 .insert(number, &placed, payload, segment.number);
         }
+        true
     }
 
     fn reach(&mut self, number: u32, seq: u64) {
@@ -299,10 +314,10 @@ impl State {
             StateRecord::KeyedDelete { key } => {
                 self.keyed.remove(&key);
             }
-            StateRecord::TopicPut(topic) => {
+            StateRecord::TopicPut(mut topic) => {
                 self.next_topic_number = self.next_topic_number.max(topic.number + 1);
-                let mut topic = topic;
                 if let Some(known) = self.topics.get(&topic.number) {
+                    // A record that was copied there from before must not take positions back.
                     topic.advance(known.next_seq, known.first_seq, known.last_ts);
                 }
                 self.topics.insert(topic.number, topic);

@@ -1,7 +1,7 @@
 //! The first 64 bytes of a segment.
 //!
 //! ```text
-//!  0 magic "PROMBUS\n" | 8 format version u16 | 10 layout u8 | 11 zero | 12 generation u32
+//!  0 magic "PROMBUS\n" | 8 format version u16 | 10 layout u8 | 11 recorded u8 | 12 generation u32
 //! 16 log id u64 | 24 number u64 | 32 covers up to u64 | 40 created ms u64 | 48 zero u64
 //! 56 checksum u64 (XXH3-64 of the 56 bytes before)
 //! ```
@@ -15,6 +15,8 @@ pub(crate) const HEADER_BYTES: u64 = 64;
 
 const MAGIC: &[u8; 8] = b"PROMBUS\n";
 const CHECKED: usize = 56;
+/// Set in segments of a log that keeps a record of its segments: without that record it has lost something.
+const RECORDED: u8 = 1;
 
 /// How a segment's records are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +55,7 @@ impl SegmentHeader {
         let mut out = Vec::with_capacity(HEADER_BYTES as usize);
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-        out.extend_from_slice(&[self.layout as u8, 0]);
+        out.extend_from_slice(&[self.layout as u8, RECORDED]);
         out.extend_from_slice(&self.generation.to_le_bytes());
         for number in [self.log_id, self.number, self.covers_to, self.created_ms, 0] {
             out.extend_from_slice(&number.to_le_bytes());
@@ -66,6 +68,11 @@ impl SegmentHeader {
     pub(crate) fn may_be_unfinished(bytes: &[u8]) -> bool {
         let shown = bytes.len().min(MAGIC.len());
         bytes[..shown] == MAGIC[..shown] || bytes.iter().all(|&byte| byte == 0)
+    }
+
+    /// Whether a sound header says that the log keeps a record of its segments.
+    pub(crate) fn is_recorded(bytes: &[u8]) -> bool {
+        Self::decode(bytes).is_ok() && bytes[11] & RECORDED != 0
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {

@@ -150,6 +150,11 @@ impl Index {
         })
     }
 
+    /// The number of the segment it was made for.
+    pub(crate) fn number(&self) -> u64 {
+        self.owner.number
+    }
+
     /// The generation of the data it was made for.
     pub(crate) fn generation(&self) -> u32 {
         self.owner.generation

@@ -35,6 +35,18 @@ pub(crate) enum RunItem {
 pub(crate) struct RunReader {
     scanner: Scanner,
     topic: u32,
+    /// The run's positions: an event with another one was copied there from elsewhere.
+    seqs: Range<u64>,
+    /// No position between the run's ends was left out, so that a gap is a loss.
+    is_dense: bool,
+    /// The position before the next one, where it is known.
+    last_seq: Option<u64>,
+    /// A gap behind the last event was told already.
+    is_told: bool,
+    /// Where the run ends, if it is read up to there.
+    end: Option<u32>,
+    /// Found behind a gap.
+    waiting: Option<RunItem>,
 }
 
 impl Sealed {
@@ -87,10 +99,13 @@ impl Sealed {
     /// Reads a run from `offset` on.
     pub(crate) fn reader(&self, run: &RunInfo, offset: u32) -> RunReader {
         let range = u64::from(offset)..u64::from(run.data.end).min(self.data_bytes);
-        RunReader {
-            scanner: Scanner::over(self.file.clone(), range, READ_BLOCK_BYTES),
-            topic: run.topic,
+        let scanner = Scanner::over(self.file.clone(), range, READ_BLOCK_BYTES);
+        let mut reader = RunReader::new(scanner, run);
+        if offset == run.data.start {
+            reader.last_seq = Some(run.first_seq - 1);
         }
+        reader.end = Some(run.data.end);
+        reader
     }
 
     /// Where to start reading to get the event at `seq` and those behind it.
@@ -138,10 +153,36 @@ impl Sealed {
     }
 
     fn picker(&self, topic: u32, block_bytes: usize) -> RunReader {
-        RunReader {
-            scanner: Scanner::over(self.file.clone(), 0..self.data_bytes, block_bytes),
-            topic,
+        let scanner = Scanner::over(self.file.clone(), 0..self.data_bytes, block_bytes);
+        RunReader::of_topic(scanner, topic)
+    }
+
+    /// The positions of a run that a bad stretch held: those between the events around it.
+    pub(crate) fn lost_seqs(&self, run: &RunInfo, bad: &Range<u64>) -> io::Result<Range<u64>> {
+        let data = u64::from(run.data.start)..u64::from(run.data.end);
+        let is_inside = bad.start < data.end && data.start < bad.end.max(bad.start + 1);
+        if !is_inside {
+            return Ok(0..0);
         }
+        let before = |points: &Points<'_>| {
+            points.partition_point(|point| u64::from(point.offset) < bad.start)
+        };
+        let start = self.offset_before(run, before).unwrap_or(run.data.start);
+        let mut lost = run.first_seq..run.last_seq + 1;
+        let mut reader = self.reader(run, start);
+        while let Some(item) = reader.next()? {
+            match item {
+                RunItem::Event { offset, event } if u64::from(offset) < bad.start => {
+                    lost.start = event.seq() + 1;
+                }
+                RunItem::Event { offset, event } if u64::from(offset) >= bad.end => {
+                    lost.end = event.seq();
+                    break;
+                }
+                _ => {}
+            }
+        }
+        Ok(lost)
     }
 
     /// The offset of the point before the one that `count` of the points ends at.
@@ -163,9 +204,32 @@ const NEAR_BYTES: usize = 4 << 10;
 const ONE_EVENT_BYTES: usize = 2 << 10;
 
 impl RunReader {
+    fn new(scanner: Scanner, run: &RunInfo) -> Self {
+        Self {
+            seqs: run.first_seq..run.last_seq + 1,
+            is_dense: run.events == run.last_seq + 1 - run.first_seq,
+            ..Self::of_topic(scanner, run.topic)
+        }
+    }
+
+    /// Reads events whose positions the caller checks.
+    fn of_topic(scanner: Scanner, topic: u32) -> Self {
+        Self {
+            scanner,
+            topic,
+            seqs: 0..u64::MAX,
+            is_dense: false,
+            last_seq: None,
+            is_told: false,
+            end: None,
+            waiting: None,
+        }
+    }
+
     /// The event at exactly this place, or what is damaged there.
     fn pick(&mut self, offset: u32) -> io::Result<RunItem> {
         self.scanner.seek(u64::from(offset));
+        (self.last_seq, self.waiting) = (None, None);
         Ok(match self.next()? {
             Some(item @ RunItem::Event { offset: at, .. }) if at == offset => item,
             Some(RunItem::Damage(range)) => RunItem::Damage(range),
@@ -174,9 +238,15 @@ impl RunReader {
     }
 
     pub(crate) fn next(&mut self) -> io::Result<Option<RunItem>> {
+        if let Some(waiting) = self.waiting.take() {
+            return Ok(Some(waiting));
+        }
         while let Some(found) = self.scanner.next()? {
             let (at, frame, block, in_block) = match found {
-                Found::Damage { from, to } => return Ok(Some(RunItem::Damage(from..to))),
+                Found::Damage { from, to } => {
+                    self.is_told = true;
+                    return Ok(Some(RunItem::Damage(from..to)));
+                }
                 Found::Record {
                     at,
                     frame,
@@ -189,13 +259,43 @@ impl RunReader {
             }
             match StoredEvent::from_checked(block, in_block, frame.bytes) {
                 Ok(event) if event.topic_number() == self.topic => {
-                    let offset = at as u32;
-                    return Ok(Some(RunItem::Event { offset, event }));
+                    return Ok(Some(self.in_order(at as u32, event)));
                 }
                 Ok(_) => {}
-                Err(_) => return Ok(Some(RunItem::Damage(at..at + frame.bytes as u64))),
+                Err(_) => {
+                    self.is_told = true;
+                    return Ok(Some(RunItem::Damage(at..at + frame.bytes as u64)));
+                }
             }
         }
-        Ok(None)
+        Ok(self.missing_at_end().map(RunItem::Damage))
+    }
+
+    /// An event whose position fits, else what is wrong there.
+    fn in_order(&mut self, offset: u32, event: StoredEvent) -> RunItem {
+        let (at, seq) = (u64::from(offset), event.seq());
+        let is_behind = self.last_seq.is_none_or(|last| seq > last);
+        if !self.seqs.contains(&seq) || !is_behind {
+            self.is_told = true;
+            return RunItem::Damage(at..at + event.stored_bytes() as u64);
+        }
+        let is_gap = self.last_seq.is_some_and(|last| seq > last + 1);
+        let is_lost = is_gap && self.is_dense && !self.is_told;
+        (self.last_seq, self.is_told) = (Some(seq), false);
+        let found = RunItem::Event { offset, event };
+        match is_lost {
+            true => {
+                self.waiting = Some(found);
+                RunItem::Damage(at..at)
+            }
+            false => found,
+        }
+    }
+
+    /// The place behind the last event, once, if more must follow there.
+    fn missing_at_end(&mut self) -> Option<Range<u64>> {
+        let end = u64::from(self.end.take()?);
+        let is_short = self.last_seq.is_some_and(|last| last + 1 < self.seqs.end);
+        (is_short && self.is_dense && !self.is_told).then(|| end.saturating_sub(1)..end)
     }
 }

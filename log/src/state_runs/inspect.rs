@@ -6,9 +6,6 @@ use super::order::StateKey;
 use super::{RunHeader, run_name, run_number_of};
 use crate::files::Files;
 use crate::record::StateRecord;
-use crate::segment::{
-    FORMAT_VERSION, HEADER_BYTES, SegmentHeader, data_name, index_name, number_of,
-};
 use std::io;
 use std::ops::Range;
 
@@ -214,39 +211,4 @@ pub(super) fn missing(segments: Range<u64>) -> String {
 
 fn about(run: u64, text: &str) -> String {
     format!("state run {run:016x}, {text}")
-}
-
-/// Reads all runs of a log and changes nothing.
-pub(crate) fn verify_state(files: &dyn Files) -> io::Result<Vec<String>> {
-    let (log_id, sealed_to) = sealed_segments(files)?;
-    let mut folder = Folder::look(files, log_id)?;
-    for &listed in &folder.runs {
-        let mut run = CheckedRun::open(files, listed)?;
-        while run.next()?.is_some() {}
-        folder.problems.append(&mut run.problems);
-    }
-    let covered_to = folder.runs.last().map_or(0, |run| run.header.to);
-    if covered_to < sealed_to {
-        folder.problems.push(missing(covered_to + 1..sealed_to + 1));
-    }
-    Ok(folder.problems)
-}
-
-/// The log's id, and the last sealed segment whose state has to be in a run.
-fn sealed_segments(files: &dyn Files) -> io::Result<(Option<u64>, u64)> {
-    let (mut log_id, mut sealed_to) = (None, 0);
-    let names = files.list()?;
-    for number in names.iter().filter_map(|name| number_of(name)) {
-        let mut bytes = [0; HEADER_BYTES as usize];
-        let read = files.open(&data_name(number))?.read_at(&mut bytes, 0)?;
-        let Ok(header) = SegmentHeader::decode(&bytes[..read]) else {
-            continue;
-        };
-        log_id = log_id.or(Some(header.log_id).filter(|&id| id != 0));
-        let keeps_no_state = u16::from_le_bytes([bytes[8], bytes[9]]) >= FORMAT_VERSION;
-        if keeps_no_state && names.contains(&index_name(number)) {
-            sealed_to = sealed_to.max(header.covers_to);
-        }
-    }
-    Ok((log_id, sealed_to))
 }

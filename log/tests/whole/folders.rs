@@ -118,8 +118,8 @@ fn checking_a_folder_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     make_log(folder.path());
     let before = content(folder.path());
-    let files = OsFiles::open_existing(folder.path()).expect("a folder");
-    let report = verify(&files).expect("a check");
+    let files = OsFiles::open_read_only(folder.path()).expect("a folder");
+    let report = verify(Arc::new(files)).expect("a check");
     assert_eq!(report.events, 40);
     assert!(report.damage.is_empty() && report.bad_indexes.is_empty());
     assert_eq!(content(folder.path()), before);

@@ -2,6 +2,7 @@
 //! and with many threads.
 #![cfg(test)]
 
+mod corruption;
 mod crash;
 mod damage;
 mod descriptors;

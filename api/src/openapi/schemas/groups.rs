@@ -209,6 +209,13 @@ fn explanation() -> Value {
                 "next_retry_ms",
                 count("The earliest moment an event that failed comes back."),
             ),
+            (
+                "damage",
+                list(
+                    "Damage that took events of the topic.",
+                    &text("Where, what, and which positions."),
+                ),
+            ),
         ],
     )
 }

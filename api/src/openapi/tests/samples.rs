@@ -128,6 +128,13 @@ fn event_samples() -> Vec<(&'static str, Value)> {
         ("ErrorBody", reply(&error())),
         ("Health", reply(&Health::failing(text()))),
         ("Health", reply(&Health::ok())),
+        (
+            "Health",
+            reply(&Health {
+                damage: vec![text()],
+                ..Health::ok()
+            }),
+        ),
     ]
 }
 
@@ -288,6 +295,7 @@ fn group_samples() -> Vec<(&'static str, Value)> {
                 reason: *reason,
                 lanes: vec![lane.clone()],
                 next_retry_ms: Some(1),
+                damage: vec![text()],
                 group: group(),
             }),
         ));

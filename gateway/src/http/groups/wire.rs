@@ -64,6 +64,7 @@ pub(super) fn wire_explanation(explanation: Explanation) -> wire::Explanation {
         },
         lanes: explanation.lanes.into_iter().map(wire_lane).collect(),
         next_retry_ms: explanation.next_retry_ms,
+        damage: Vec::new(),
         group: wire_group(explanation.group),
     }
 }

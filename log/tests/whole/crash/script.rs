@@ -318,7 +318,7 @@ impl Run {
         }
         assert_eq!(self.log.damage(), Vec::<String>::new());
         if self.random.below(4) == 0 {
-            let report = verify(&*self.disk).expect("a check");
+            let report = verify(self.disk.clone()).expect("a check");
             assert!(report.damage.is_empty(), "{report:?}");
             assert!(report.bad_indexes.is_empty(), "{report:?}");
             assert_eq!(report.torn_tail_bytes, 0, "{report:?}");

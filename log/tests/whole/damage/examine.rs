@@ -5,7 +5,7 @@ use crate::desk::{START_MS, options};
 use crate::plan::{Plan, PlannedEvent, answer_of};
 use crate::reading::{ALL, Seen, look};
 use prombus_log::fault::{FaultFiles, Seeded};
-use prombus_log::{Log, ManualClock, OpenReport, TimeRange, verify};
+use prombus_log::{Damage, Log, ManualClock, OpenReport, TimeRange, verify};
 use std::sync::Arc;
 
 /// Damages one file of a copy and checks everything about opening it.
@@ -18,8 +18,8 @@ pub(super) fn examine(image: &Image, name: &str, what: &str, damage: impl FnOnce
         what,
         damaged: disk.bytes_of(name).expect("the file is there"),
     };
-    let checked = verify(&disk).expect("nothing fails to be read");
     let disk = Arc::new(disk);
+    let checked = verify(disk.clone()).expect("nothing fails to be read");
     let (log, report) = case.open(&disk);
     let seen = look(&log, &mut Seeded::new(1));
     case.find_things(&log);
@@ -32,10 +32,7 @@ pub(super) fn examine(image: &Image, name: &str, what: &str, damage: impl FnOnce
         assert!(found > 0 || is_cut, "{case}: verify finds nothing");
     }
     if name.ends_with(".state") && !told.lines.is_empty() {
-        assert!(
-            !checked.state_damage.is_empty(),
-            "{case}: verify finds nothing"
-        );
+        assert!(!checked.damage.is_empty(), "{case}: verify finds nothing");
     }
     case.check_kept(&disk, &told);
     drop(log);
@@ -114,7 +111,7 @@ struct Case<'a> {
 
 /// What the log said about it.
 struct Told {
-    damage: Vec<String>,
+    damage: Vec<Damage>,
     /// The same, and the events of a tail that was cut.
     lines: Vec<String>,
 }
@@ -157,7 +154,7 @@ impl Case<'_> {
 
     fn told(&self, log: &Log, report: &OpenReport) -> Told {
         let damage = log.damage();
-        let mut lines = damage.clone();
+        let mut lines: Vec<String> = damage.iter().map(ToString::to_string).collect();
         if let Some(cut) = &report.cut_tail {
             lines.push(format!("cut {} bytes of {}", cut.bytes, cut.segment));
             lines.extend(cut.events.iter().map(ToString::to_string));
@@ -209,7 +206,8 @@ impl Case<'_> {
                 let by_id = told.lines.iter().any(|line| line.contains(&by_id));
                 let places = [name, "?"].map(|name| format!("{name} seq {} ", event.seq()));
                 let is_named = |line: &String| places.iter().any(|place| line.contains(place));
-                let by_place = told.lines.iter().any(is_named);
+                let is_lost = |damage: &Damage| damage.names(name, event.seq());
+                let by_place = told.lines.iter().any(is_named) || told.damage.iter().any(is_lost);
                 let was_cut = self.what.starts_with("cut");
                 // Without what follows it, nobody can tell where a cut id would have ended.
                 let readable = format!("{id}{}", if was_cut { "\"" } else { "" });
