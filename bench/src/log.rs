@@ -7,6 +7,7 @@ mod deliver;
 mod flat;
 mod group_commit;
 mod groups;
+mod latency;
 mod open;
 mod payloads;
 mod publish;
@@ -25,6 +26,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "group-commit",
         run: group_commit::run,
+    },
+    Row {
+        name: "latency",
+        run: latency::run,
     },
     Row {
         name: "publish",

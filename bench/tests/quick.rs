@@ -7,9 +7,10 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const LOG_ROWS: [&str; 11] = [
+const LOG_ROWS: [&str; 12] = [
     "append",
     "group-commit",
+    "latency",
     "publish",
     "deliver",
     "read",
