@@ -16,6 +16,7 @@ prombus-bench peers [--repeat N] [--svg FILE] [--systems A,B] [--prombus PROGRAM
   --json FILE    also write the figures, with every sample, as JSON
   --dir FOLDER   where the data goes while it is measured, instead of beside the program
   --repeat N     how often each row is measured, 5 times if not told
+  --seconds N    how long row l publishes, 60 if not told
   --svg FILE     also draw the ratios
   --systems A,B  only systems whose names begin so: prombus, jetstream, redis, or with a promise: redis always
   --prombus P    the server to measure, instead of the one that is built beside the program";
@@ -44,6 +45,7 @@ pub(crate) struct Arguments {
     pub(crate) folder: Option<PathBuf>,
     /// Of the peers.
     pub(crate) repeat: Option<usize>,
+    pub(crate) seconds: Option<u64>,
     pub(crate) svg: Option<PathBuf>,
     /// Empty for all.
     pub(crate) systems: Vec<String>,
@@ -69,6 +71,10 @@ impl Arguments {
                 "--repeat" => {
                     let count = value()?.parse().ok().filter(|count| *count > 0);
                     arguments.repeat = Some(count.ok_or("--repeat needs a number")?);
+                }
+                "--seconds" => {
+                    let seconds = value()?.parse().ok().filter(|seconds| *seconds > 0);
+                    arguments.seconds = Some(seconds.ok_or("--seconds needs a number")?);
                 }
                 "probe" => {
                     return Ok(Command::Probe {
@@ -110,12 +116,13 @@ mod tests {
         let expected = Arguments {
             table: Some("peers".into()),
             repeat: Some(7),
+            seconds: Some(9),
             svg: Some("peers.svg".into()),
             systems: vec!["prombus".into(), "redis".into()],
             prombus: Some("prombus".into()),
             ..Arguments::default()
         };
-        let line = "peers --repeat 7 --svg peers.svg --systems prombus,redis --prombus prombus";
+        let line = "peers --repeat 7 --seconds 9 --svg peers.svg --systems prombus,redis --prombus prombus";
         assert_eq!(parse(line), Ok(Command::Measure(expected)));
     }
 

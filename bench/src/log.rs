@@ -8,6 +8,7 @@ mod flat;
 mod group_commit;
 mod groups;
 mod ids;
+mod latency;
 mod open;
 mod payloads;
 mod publish;
@@ -27,6 +28,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "group-commit",
         run: group_commit::run,
+    },
+    Row {
+        name: "latency",
+        run: latency::run,
     },
     Row {
         name: "publish",

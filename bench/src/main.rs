@@ -9,6 +9,7 @@
 
 mod arguments;
 mod bus_work;
+mod disk_probe;
 mod folder;
 mod keyed_work;
 mod log;

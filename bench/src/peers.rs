@@ -18,18 +18,25 @@ mod stage;
 mod systems;
 
 use crate::arguments::Arguments;
+use crate::disk_probe::{fdatasync_millis, per_mille};
 use crate::folder::{Folder, remove};
 use crate::{Outcome, print, tell};
 use figures::Figures;
 use machine::Machine;
 use programs::Programs;
-use rows::{ROWS, Row};
+use rows::{Metric, ROWS, Row};
 use scale::PeerScale;
 use stage::Stage;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use systems::Flavour;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// The machine's own sync, beside rows that wait for the disk.
+const FDATASYNC: [Metric; 2] = [
+    Metric::cost("fdatasync p99", "ms"),
+    Metric::cost("fdatasync p99.9", "ms"),
+];
 
 /// Measures what is asked for and prints it.
 pub(crate) fn measure(arguments: &Arguments) -> Outcome<()> {
@@ -89,6 +96,8 @@ impl Run {
             false => PeerScale::full(),
         };
         scale.repeats = arguments.repeat.unwrap_or(scale.repeats);
+        let seconds = arguments.seconds.map(Duration::from_secs);
+        scale.sustained_time = seconds.unwrap_or(scale.sustained_time);
         let systems = &arguments.systems;
         let is_wanted = |flavour: &Flavour| {
             let is_meant = |system: &String| flavour.name().starts_with(system);
@@ -114,6 +123,9 @@ impl Run {
         }
         let count = stages.len();
         for round in 0..=self.scale.repeats {
+            if round > 0 && row.waits_for_the_disk() {
+                self.measure_disk(row)?;
+            }
             for at in 0..count {
                 let stage = &mut stages[(round + at) % count];
                 // What others have left to be written is not to be written now.
@@ -135,6 +147,17 @@ impl Run {
             remove(&data)?;
         }
         Ok(())
+    }
+
+    /// Measures the machine's own fdatasync while all systems are paused. What the worst of it is, nobody's worst can be
+    /// better than.
+    fn measure_disk(&mut self, row: &dyn Row) -> Outcome<()> {
+        settle_disk()?;
+        let path = self.folder.fresh("probe");
+        let millis = fdatasync_millis(&path, self.scale.publish_time)?;
+        let values = [per_mille(&millis, 990), per_mille(&millis, 999)];
+        self.figures
+            .add(row.name(), limits::MACHINE, &FDATASYNC, &values)
     }
 
     /// Starts a system, gives it what the row needs, and pauses it until its turn comes.

@@ -7,9 +7,10 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const LOG_ROWS: [&str; 13] = [
+const LOG_ROWS: [&str; 14] = [
     "append",
     "group-commit",
+    "latency",
     "publish",
     "deliver",
     "read",

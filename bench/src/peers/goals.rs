@@ -43,8 +43,10 @@ const GOALS: &[Goal] = &[
     goal("d", "", FSYNC, Times(3.0, JETSTREAM)),
     goal("d", "", FSYNC, Times(2.5, REDIS)),
     goal("e", "p99", FSYNC, Times(1.0, REDIS_ALWAYS)),
+    goal("e", "p99.9", FSYNC, Times(1.0, REDIS_ALWAYS)),
     goal("e", "p50", OS, Times(1.0, JETSTREAM)),
     goal("e", "p99", OS, Times(1.0, JETSTREAM)),
+    goal("e", "p99.9", OS, Times(1.0, JETSTREAM)),
     goal("f", "", FSYNC, Times(2.0, JETSTREAM)),
     goal("g", "", FSYNC, Times(6.0, JETSTREAM)),
     goal("g", "", FSYNC, Times(6.0, REDIS)),
@@ -52,6 +54,10 @@ const GOALS: &[Goal] = &[
     goal("h", "disk", FSYNC, AtMost(1.3 * 256.0 + 100.0)),
     goal("i", "1 million", FSYNC, Times(1.0, JETSTREAM)),
     goal("i", "10 million", FSYNC, AtMost(2_000.0)),
+    goal("l", "p99", FSYNC, Times(1.0, REDIS_ALWAYS)),
+    goal("l", "p99.9", FSYNC, Times(1.0, REDIS_ALWAYS)),
+    goal("l", "p99", OS, Times(1.0, JETSTREAM)),
+    goal("l", "p99.9", OS, Times(1.0, JETSTREAM)),
 ];
 
 const fn goal(row: &'static str, metric: &'static str, of: &'static str, against: Against) -> Goal {

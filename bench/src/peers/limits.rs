@@ -36,7 +36,7 @@ const MEMCPY: Metric = Metric {
     unit: "MB/s",
     is_lower_better: false,
 };
-const MACHINE: &str = "machine";
+pub(crate) const MACHINE: &str = "machine";
 /// What one write carries through the loopback interface.
 const BLOCK_BYTES: usize = 256 << 10;
 /// Larger than the caches.

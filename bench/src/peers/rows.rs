@@ -10,9 +10,11 @@ mod publish;
 mod replay;
 mod singly;
 mod start_up;
+mod sustained;
 
 use super::stage::Stage;
 use super::systems::{Flavour, Pending};
+use crate::disk_probe::per_mille;
 
 /// Something that is measured for each system in turn.
 pub(crate) trait Row: Sync {
@@ -28,6 +30,11 @@ pub(crate) trait Row: Sync {
     /// The systems that take part.
     fn flavours(&self) -> &'static [Flavour] {
         &Flavour::ALL
+    }
+
+    /// Whether its worst cases are those of the disk, so that the machine's own sync is measured beside it.
+    fn waits_for_the_disk(&self) -> bool {
+        false
     }
 
     /// What has to be there before it can be measured.
@@ -57,7 +64,7 @@ impl Metric {
         }
     }
 
-    const fn cost(name: &'static str, unit: &'static str) -> Self {
+    pub(crate) const fn cost(name: &'static str, unit: &'static str) -> Self {
         Self {
             name,
             unit,
@@ -80,27 +87,12 @@ pub(crate) const ROWS: &[&dyn Row] = &[
     &start_up::StartUp(1),
     &idle::Idle,
     &mixed::Mixed,
+    &sustained::Sustained,
 ];
-
-/// The value below which so many of a thousand samples lie.
-fn per_mille(sorted: &[f64], share: usize) -> f64 {
-    let at = (sorted.len() * share).div_ceil(1_000).max(1) - 1;
-    sorted.get(at).copied().unwrap_or(f64::NAN)
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shares_are_those_of_the_nearest_rank() {
-        let sorted: Vec<f64> = (1..=1_000).map(f64::from).collect();
-        assert_eq!(per_mille(&sorted, 500), 500.0);
-        assert_eq!(per_mille(&sorted, 990), 990.0);
-        assert_eq!(per_mille(&sorted, 999), 999.0);
-        assert_eq!(per_mille(&[7.0], 500), 7.0);
-        assert!(per_mille(&[], 500).is_nan());
-    }
 
     #[test]
     fn figures_have_names_of_their_own() {

@@ -27,6 +27,10 @@ pub(crate) struct PeerScale {
     pub(crate) start_events: [u64; 2],
     /// Subscribers that wait for nothing.
     pub(crate) idle_subscribers: usize,
+    /// Events a second that are published while segments are sealed, for how long, and to how many topics.
+    pub(crate) sustained_per_second: u64,
+    pub(crate) sustained_time: Duration,
+    pub(crate) sustained_topics: usize,
 }
 
 impl PeerScale {
@@ -45,6 +49,9 @@ impl PeerScale {
             stored_events: 1_000_000,
             start_events: [1_000_000, 10_000_000],
             idle_subscribers: 5_000,
+            sustained_per_second: 20_000,
+            sustained_time: Duration::from_secs(60),
+            sustained_topics: 100,
         }
     }
 
@@ -63,6 +70,9 @@ impl PeerScale {
             stored_events: 20_000,
             start_events: [10_000, 20_000],
             idle_subscribers: 50,
+            sustained_per_second: 2_000,
+            sustained_time: Duration::from_secs(1),
+            sustained_topics: 10,
         }
     }
 }

@@ -44,6 +44,16 @@ pub(crate) trait System: Send + Sync {
     /// Makes a topic that keeps everything in files.
     fn make_topic<'a>(&'a self, topic: &'a str) -> Pending<'a, ()>;
 
+    /// Makes a topic of which only the latest event of each key has to stay, where the system knows such topics.
+    fn make_compacted_topic<'a>(&'a self, topic: &'a str) -> Pending<'a, ()> {
+        self.make_topic(topic)
+    }
+
+    /// A publisher whose events have one of a few keys, where the system knows keys.
+    fn keyed_publisher<'a>(&'a self, topic: &'a str) -> Pending<'a, Box<dyn Publisher>> {
+        self.publisher(topic)
+    }
+
     /// Removes a topic with everything in it.
     fn remove_topic<'a>(&'a self, topic: &'a str) -> Pending<'a, ()>;
 

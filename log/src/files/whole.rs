@@ -1,6 +1,7 @@
-//! Small files that are read and replaced as a whole.
+//! Files that are read and replaced as a whole.
 
 use super::Files;
+use crate::pace::PIECE_BYTES;
 use std::io;
 
 pub(crate) fn read_whole(files: &dyn Files, name: &str) -> io::Result<Vec<u8>> {
@@ -11,11 +12,19 @@ pub(crate) fn read_whole(files: &dyn Files, name: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a small file so that it is there whole or not at all.
+/// Writes a file so that it is there whole or not at all. It is synced in pieces, so that a publisher's fdatasync does
+/// not queue behind a large index.
 pub(crate) fn write_whole(files: &dyn Files, name: &str, bytes: &[u8]) -> io::Result<()> {
     let unfinished = crate::segment::unfinished(name);
     let file = files.create(&unfinished)?;
-    file.write_at(bytes, 0)?;
+    let mut at = 0;
+    for piece in bytes.chunks(PIECE_BYTES) {
+        file.write_at(piece, at)?;
+        at += piece.len() as u64;
+        if at < bytes.len() as u64 {
+            file.sync()?;
+        }
+    }
     file.sync()?;
     files.rename(&unfinished, name)?;
     files.sync_names()

@@ -33,6 +33,10 @@ impl Row for Latency {
         }
     }
 
+    fn waits_for_the_disk(&self) -> bool {
+        true
+    }
+
     fn measure<'a>(&'a self, stage: &'a mut Stage, round: usize) -> Pending<'a, Vec<f64>> {
         Box::pin(async move {
             let topic = format!("e-{round}");

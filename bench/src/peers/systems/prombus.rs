@@ -17,6 +17,8 @@ use std::process::Command;
 /// Events that a consumer may have, and takes before the row looks at them.
 const MAX_IN_FLIGHT: usize = 10_000;
 const TAKEN_AT_A_TIME: usize = 1_000;
+/// Keys of a topic that is compacted.
+const KEYS: usize = 64;
 const READY: &str = "prombus ready on http://";
 /// What comes before the payload in a record, which is its last field here.
 const PAYLOAD_FIELD: &[u8] = br#""payload":"#;
@@ -30,6 +32,9 @@ struct Prombus {
 struct PrombusPublisher {
     client: Client,
     topic: String,
+    /// Events get these keys in turns; none without keys.
+    keys: Vec<String>,
+    sent: usize,
 }
 
 struct PrombusConsumer {
@@ -115,8 +120,23 @@ impl System for Prombus {
     fn publisher<'a>(&'a self, topic: &'a str) -> Pending<'a, Box<dyn Publisher>> {
         Box::pin(async move {
             let client = self.connect().await?;
-            let topic = topic.to_owned();
-            Ok(Box::new(PrombusPublisher { client, topic }) as Box<dyn Publisher>)
+            Ok(Box::new(PrombusPublisher::new(client, topic, 0)) as Box<dyn Publisher>)
+        })
+    }
+
+    fn make_compacted_topic<'a>(&'a self, topic: &'a str) -> Pending<'a, ()> {
+        Box::pin(async move {
+            let durability = self.durability;
+            let config = format!(r#"{{"durability":"{durability}","compaction":true}}"#);
+            http::ask(self.address, &format!("PUT /topics/{topic}"), &config).await?;
+            Ok(())
+        })
+    }
+
+    fn keyed_publisher<'a>(&'a self, topic: &'a str) -> Pending<'a, Box<dyn Publisher>> {
+        Box::pin(async move {
+            let client = self.connect().await?;
+            Ok(Box::new(PrombusPublisher::new(client, topic, KEYS)) as Box<dyn Publisher>)
         })
     }
 
@@ -146,14 +166,30 @@ impl System for Prombus {
     }
 }
 
+impl PrombusPublisher {
+    fn new(client: Client, topic: &str, keys: usize) -> Self {
+        Self {
+            client,
+            topic: topic.to_owned(),
+            keys: (0..keys).map(|at| format!("key-{at}")).collect(),
+            sent: 0,
+        }
+    }
+}
+
 impl Publisher for PrombusPublisher {
     fn chunk(&self) -> usize {
         100
     }
 
     fn send<'a>(&'a mut self, payloads: &'a [Payload]) -> Pending<'a, Pending<'static, ()>> {
-        let options = PublishOptions::default();
         let publish = |payload: &Payload| {
+            let key = self.keys.get(self.sent % KEYS).map(String::as_str);
+            self.sent += 1;
+            let options = PublishOptions {
+                key,
+                ..PublishOptions::default()
+            };
             self.client
                 .publish_text(&self.topic, payload.as_str(), &options)
         };
