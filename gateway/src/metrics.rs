@@ -36,6 +36,7 @@ pub struct Metrics {
     rate_limited: [Counter; Limit::ALL.len()],
     store_bytes: Gauge,
     fsync: Ratio,
+    group_write_failures: Counter,
     topics: Bounded<Arc<str>, TopicSeries>,
     groups: Bounded<(Arc<str>, Arc<str>), GroupSeries>,
 }
@@ -48,6 +49,7 @@ impl Metrics {
             rate_limited: Default::default(),
             store_bytes: Gauge::default(),
             fsync: Ratio::default(),
+            group_write_failures: Counter::default(),
             topics: Bounded::new(MAX_TOPIC_SERIES),
             groups: Bounded::new(MAX_GROUP_SERIES),
         }
@@ -103,6 +105,11 @@ impl Metrics {
         self.fsync.raise_to(sample.syncs, sample.sync_micros);
     }
 
+    /// Takes over how often the bus could not write a group's record.
+    pub fn sample_group_writes(&self, failures: u64) {
+        self.group_write_failures.raise_to(failures);
+    }
+
     /// Everything in the text format of Prometheus, to be sent as [`CONTENT_TYPE`].
     pub fn render(&self) -> String {
         let mut text = Text::default();
@@ -122,6 +129,13 @@ impl Metrics {
         }
         text.head("store_bytes", "gauge", "Bytes that the store holds.");
         text.sample("store_bytes", &[], self.store_bytes.get());
+        let name = "group_write_failures_total";
+        text.head(
+            name,
+            "counter",
+            "Writes of group records that the store refused.",
+        );
+        text.sample(name, &[], self.group_write_failures.get());
         let name = "fsync_duration_ms";
         text.head(
             name,

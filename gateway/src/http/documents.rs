@@ -45,6 +45,8 @@ async fn sample(gateway: &Gateway) {
         syncs: status.syncs,
         sync_micros: status.sync_micros,
     });
+    let unwritten = gateway.bus.unwritten_groups();
+    gateway.metrics.sample_group_writes(unwritten.failures);
     let mut samples = Vec::new();
     for topic in gateway.bus.topics() {
         for info in gateway.bus.groups(&topic.name).await.unwrap_or_default() {

@@ -12,14 +12,17 @@ pub(super) async fn live(_: Call) -> Result<Response, Denied> {
     Ok(reply::json(&Health::ok()))
 }
 
-/// Whether the store takes writes and the server is not on its way down.
+/// Whether the store takes writes, those of groups' records too, and the server is not on its way down.
 pub(super) async fn ready(call: Call) -> Result<Response, Denied> {
     let gateway = call.gateway();
     if gateway.is_draining() {
         return Ok(failing("the server is going down".to_owned()));
     }
-    Ok(match gateway.bus.store().status().failed {
-        Some(cause) => failing(format!("the store takes no writes: {cause}")),
+    if let Some(cause) = gateway.bus.store().status().failed {
+        return Ok(failing(format!("the store takes no writes: {cause}")));
+    }
+    Ok(match gateway.bus.unwritten_groups().latest {
+        Some(cause) => failing(format!("acknowledgements fail: {cause}")),
         None => reply::json(&Health::ok()),
     })
 }

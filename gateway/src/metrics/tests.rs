@@ -32,6 +32,7 @@ fn every_name_is_there_from_the_start() {
         ("ws_connections", "gauge"),
         ("rate_limited_total", "counter"),
         ("store_bytes", "gauge"),
+        ("group_write_failures_total", "counter"),
         ("fsync_duration_ms", "summary"),
     ] {
         let line = format!("# TYPE {name} {kind}\n");
