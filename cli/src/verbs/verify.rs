@@ -35,7 +35,7 @@ impl Verify {
             true => println!("{}", as_json(&report)),
             false => print(&report),
         }
-        Ok(match report.damage.is_empty() {
+        Ok(match is_intact(&report) {
             true => ExitCode::SUCCESS,
             false => ExitCode::FAILURE,
         })
@@ -50,6 +50,9 @@ fn print(report: &VerifyReport) {
     for damage in &report.damage {
         println!("damaged: {damage}");
     }
+    for damage in &report.state_damage {
+        println!("damaged: {damage}");
+    }
     for number in &report.bad_indexes {
         println!("segment {number}: its index is made again when the log is opened");
     }
@@ -62,17 +65,22 @@ fn print(report: &VerifyReport) {
     println!("{}", verdict(report));
 }
 
+fn is_intact(report: &VerifyReport) -> bool {
+    report.damage.is_empty() && report.state_damage.is_empty()
+}
+
 fn verdict(report: &VerifyReport) -> &'static str {
-    match report.damage.is_empty() {
+    match is_intact(report) {
         true => "intact",
         false => "damaged; what is not named above is readable",
     }
 }
 
 fn as_json(report: &VerifyReport) -> serde_json::Value {
-    let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
+    let mut damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
+    damage.extend_from_slice(&report.state_damage);
     json!({
-        "intact": report.damage.is_empty(),
+        "intact": is_intact(report),
         "events": report.events,
         "segments": report.segments,
         "bytes": report.bytes,

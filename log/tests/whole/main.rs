@@ -15,4 +15,5 @@ mod plan;
 mod reading;
 mod retention;
 mod seeds;
+mod state_runs;
 mod threads;
