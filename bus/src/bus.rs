@@ -7,13 +7,14 @@ mod groups;
 use crate::consumer::{Consumer, consume};
 use crate::core::Core;
 use crate::error::{OpenError, SubscribeError};
+use crate::group::UnwrittenGroups;
 use crate::group::registry::Registry;
 use crate::options::BusOptions;
 use crate::publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions};
 use crate::state::Compactor;
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, subscribe};
 use crate::topics::Topics;
-use prombus_store::{CommitError, Store};
+use prombus_store::{CommitError, Store, StoreFailed};
 use serde::Serialize;
 use std::fmt;
 use std::future::Future;
@@ -48,6 +49,16 @@ impl Bus {
 
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.core
+    }
+
+    /// Groups whose records the store did not take: their members' acknowledgements would not survive a restart.
+    pub fn unwritten_groups(&self) -> UnwrittenGroups {
+        self.core.unwritten.status()
+    }
+
+    /// Learns of changes to that.
+    pub fn watch_unwritten_groups(&self) -> tokio::sync::watch::Receiver<UnwrittenGroups> {
+        self.core.unwritten.watch()
     }
 
     /// The store that the bus is on, for reading.
@@ -138,13 +149,16 @@ impl Bus {
     }
 
     /// Closes the bus: nothing new is taken in or leased, groups are written down, tasks stop, and the store is
-    /// closed. Closing twice is fine.
+    /// closed. Fails where a group could not be written, though all is closed then too. Closing twice is fine.
     pub async fn close(&self) -> Result<(), CommitError> {
         self.core.close();
         self.compactor.stop().await;
         self.registry.close().await;
         match self.core.store.close().await {
-            Ok(()) | Err(CommitError::Closed) => Ok(()),
+            Ok(()) | Err(CommitError::Closed) => match self.unwritten_groups().latest {
+                Some(cause) => Err(CommitError::StoreFailed(StoreFailed { cause })),
+                None => Ok(()),
+            },
             Err(error) => Err(error),
         }
     }

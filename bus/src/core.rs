@@ -1,5 +1,6 @@
 //! What all parts of one bus share.
 
+use crate::group::unwritten::Unwritten;
 use crate::options::BusOptions;
 use crate::topics::Topics;
 use prombus_store::{Clock, Store};
@@ -12,6 +13,8 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) options: BusOptions,
     pub(crate) topics: Topics,
+    /// Groups whose record the store did not take.
+    pub(crate) unwritten: Unwritten,
     /// Set once, by closing; nothing new is taken in after that.
     closed: AtomicBool,
     /// Tells the same to whoever waits for something else meanwhile.
@@ -42,6 +45,7 @@ impl Core {
             store,
             options,
             topics,
+            unwritten: Unwritten::default(),
             closed: AtomicBool::new(false),
             closing: watch::Sender::new(false),
             next_number: AtomicU64::new(1),

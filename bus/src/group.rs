@@ -26,6 +26,7 @@ pub(crate) mod state;
 pub(crate) mod subscriber;
 mod timers;
 mod unsettled;
+pub(crate) mod unwritten;
 
 pub use counts::GroupCounts;
 pub use explain::{Explanation, LaneInfo, Reason};
@@ -34,3 +35,4 @@ pub use info::{Cursor, GroupInfo, Lag, MemberInfo, SeekEffect};
 pub use placing::StartAt;
 pub use settings::Ordering;
 pub use subscriber::Ended;
+pub use unwritten::UnwrittenGroups;

@@ -1,6 +1,7 @@
 //! A server from its configuration to its end: opens the store, binds, says where, serves, and winds down when told.
 
 mod greeting;
+mod group_writes;
 mod projectors;
 
 use crate::config::Config;
@@ -46,8 +47,10 @@ where
         let projectors = projectors::start(&bus, config.projectors)?;
         greeting::print(config, &server.addresses()?, &bus);
         let beside = tokio::spawn(beside(bus.clone()));
+        let group_writes = tokio::spawn(group_writes::log_failures(bus.watch_unwritten_groups()));
         let exit_code = serve_until_signal(signals, &gateway, &bus, server).await;
         beside.abort();
+        group_writes.abort();
         drop(projectors);
         exit_code
     });

@@ -37,6 +37,7 @@ pub struct Metrics {
     store_bytes: Gauge,
     store_damage: Gauge,
     fsync: Ratio,
+    group_write_failures: Counter,
     topics: Bounded<Arc<str>, TopicSeries>,
     groups: Bounded<(Arc<str>, Arc<str>), GroupSeries>,
 }
@@ -50,6 +51,7 @@ impl Metrics {
             store_bytes: Gauge::default(),
             store_damage: Gauge::default(),
             fsync: Ratio::default(),
+            group_write_failures: Counter::default(),
             topics: Bounded::new(MAX_TOPIC_SERIES),
             groups: Bounded::new(MAX_GROUP_SERIES),
         }
@@ -106,6 +108,11 @@ impl Metrics {
         self.fsync.raise_to(sample.syncs, sample.sync_micros);
     }
 
+    /// Takes over how often the bus could not write a group's record.
+    pub fn sample_group_writes(&self, failures: u64) {
+        self.group_write_failures.raise_to(failures);
+    }
+
     /// Everything in the text format of Prometheus, to be sent as [`CONTENT_TYPE`].
     pub fn render(&self) -> String {
         let mut text = Text::default();
@@ -128,6 +135,13 @@ impl Metrics {
         let name = "store_damage";
         text.head(name, "gauge", "Findings of damage in the store.");
         text.sample(name, &[], self.store_damage.get());
+        let name = "group_write_failures_total";
+        text.head(
+            name,
+            "counter",
+            "Writes of group records that the store refused.",
+        );
+        text.sample(name, &[], self.group_write_failures.get());
         let name = "fsync_duration_ms";
         text.head(
             name,

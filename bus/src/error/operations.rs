@@ -163,6 +163,12 @@ pub enum SettleError {
     /// The topic holds no such event, or nobody holds the one to be extended.
     #[error(transparent)]
     UnknownId(#[from] UnknownId),
+    /// The store does not take the group's record, so that the event will be delivered again after a restart.
+    #[error("{cause}")]
+    NotWritten {
+        /// What the store said, and of which group.
+        cause: Arc<str>,
+    },
     /// The group's owner is gone, with the bus or with the topic.
     #[error("the group is not served any more")]
     Gone,
@@ -277,7 +283,7 @@ impl SettleError {
         match self {
             Self::LeaseLost(_) => "lease_lost",
             Self::UnknownId(_) => "unknown_id",
-            Self::Gone => "ack_failed",
+            Self::NotWritten { .. } | Self::Gone => "ack_failed",
         }
     }
 }

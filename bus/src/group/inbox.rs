@@ -2,7 +2,7 @@
 //! of them at once, so a thousand acknowledgements cost one wake-up.
 
 use super::state::{MemberId, Retry, Settled};
-use crate::error::StepError;
+use crate::error::{SettleError, StepError};
 use crate::publish::{Published, WholeBatch};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
@@ -29,7 +29,7 @@ pub(crate) enum Message {
     /// It takes longer.
     Extend(LeaseName, u64),
     /// As one of the above, and the member wants to know what came of it.
-    Confirm(Box<Message>, oneshot::Sender<Settled>),
+    Confirm(Box<Message>, oneshot::Sender<Result<Settled, SettleError>>),
     /// Events are done and others are published, in one step.
     Step(Box<StepRequest>),
     /// The member did not look at these (position, lease number) and gives them back.

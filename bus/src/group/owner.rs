@@ -232,9 +232,14 @@ impl Owner {
                 .state
                 .extend(member, seq, Some(number), extend_ms, now_ms),
             Message::Confirm(message, reply) => {
+                let is_extension = matches!(*message, Message::Extend(..));
                 let settled = self.take_message(*message, now_ms);
+                let confirmed = match is_extension {
+                    true => Ok(settled),
+                    false => self.can_be_written().map(|()| settled),
+                };
                 // Whoever asked may have gone away.
-                let _ = reply.send(settled);
+                let _ = reply.send(confirmed);
                 settled
             }
             Message::Step(step) => {

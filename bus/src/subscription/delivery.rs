@@ -150,9 +150,12 @@ impl Lease {
         let (reply, answer) = oneshot::channel();
         self.inbox.push(Message::Confirm(Box::new(message), reply));
         match answer.await {
-            Ok(Settled::Done | Settled::Already) => Ok(()),
-            Ok(Settled::LeaseLost) => Err(LeaseLost { seq: self.name.seq }.into()),
-            Ok(Settled::Unknown) => Err(UnknownId::new(&event.topic().into(), &event.id()).into()),
+            Ok(Ok(Settled::Done | Settled::Already)) => Ok(()),
+            Ok(Ok(Settled::LeaseLost)) => Err(LeaseLost { seq: self.name.seq }.into()),
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(Settled::Unknown)) => {
+                Err(UnknownId::new(&event.topic().into(), &event.id()).into())
+            }
             Err(_) => Err(SettleError::Gone),
         }
     }

@@ -24,3 +24,4 @@ mod stress;
 mod support;
 mod topics;
 mod typed;
+mod unwritten;

@@ -41,7 +41,7 @@ impl Verify {
             true => println!("{}", as_json(&report)),
             false => print(&report),
         }
-        Ok(match report.damage.is_empty() {
+        Ok(match is_intact(&report) {
             true => ExitCode::SUCCESS,
             false => ExitCode::FAILURE,
         })
@@ -72,8 +72,12 @@ fn print(report: &VerifyReport) {
     println!("{}", verdict(report));
 }
 
+fn is_intact(report: &VerifyReport) -> bool {
+    report.damage.is_empty()
+}
+
 fn verdict(report: &VerifyReport) -> &'static str {
-    match report.damage.is_empty() {
+    match is_intact(report) {
         true => "intact",
         false => "damaged; what is not named above is readable",
     }
@@ -82,7 +86,7 @@ fn verdict(report: &VerifyReport) -> &'static str {
 fn as_json(report: &VerifyReport) -> serde_json::Value {
     let damage: Vec<_> = report.damage.iter().map(damage_as_json).collect();
     json!({
-        "intact": report.damage.is_empty(),
+        "intact": is_intact(report),
         "events": report.events,
         "segments": report.segments,
         "bytes": report.bytes,

@@ -46,6 +46,8 @@ async fn sample(gateway: &Gateway) {
         sync_micros: status.sync_micros,
         damage: status.damage_count,
     });
+    let unwritten = gateway.bus.unwritten_groups();
+    gateway.metrics.sample_group_writes(unwritten.failures);
     let mut samples = Vec::new();
     for topic in gateway.bus.topics() {
         for info in gateway.bus.groups(&topic.name).await.unwrap_or_default() {

@@ -15,23 +15,26 @@ pub(super) async fn live(_: Call) -> Result<Response, Denied> {
     Ok(reply::json(&Health::ok()))
 }
 
-/// Whether the store takes writes and the server is not on its way down.
+/// Whether the store takes writes, those of groups' records too, and the server is not on its way down.
 pub(super) async fn ready(call: Call) -> Result<Response, Denied> {
     let gateway = call.gateway();
     if gateway.is_draining() {
         return Ok(failing("the server is going down".to_owned()));
     }
     let status = gateway.bus.store().status();
+    if let Some(cause) = status.failed {
+        return Ok(failing(format!("the store takes no writes: {cause}")));
+    }
+    if let Some(cause) = gateway.bus.unwritten_groups().latest {
+        return Ok(failing(format!("acknowledgements fail: {cause}")));
+    }
     // Whoever may ask this need not be allowed to know of topics.
     let newest = status.damage.iter().rev().take(MAX_DAMAGE_SHOWN);
     let damage: Vec<String> = newest.map(|damage| damage.place().to_string()).collect();
-    Ok(match status.failed {
-        Some(cause) => failing(format!("the store takes no writes: {cause}")),
-        None => reply::json(&Health {
-            damage,
-            ..Health::ok()
-        }),
-    })
+    Ok(reply::json(&Health {
+        damage,
+        ..Health::ok()
+    }))
 }
 
 fn failing(reason: String) -> Response {

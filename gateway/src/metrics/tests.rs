@@ -33,6 +33,7 @@ fn every_name_is_there_from_the_start() {
         ("rate_limited_total", "counter"),
         ("store_bytes", "gauge"),
         ("store_damage", "gauge"),
+        ("group_write_failures_total", "counter"),
         ("fsync_duration_ms", "summary"),
     ] {
         let line = format!("# TYPE {name} {kind}\n");

@@ -97,3 +97,6 @@ fn tier(bytes: u64) -> u32 {
         .checked_ilog(TIER_FACTOR)
         .map_or(0, |tier| tier + 1)
 }
+
+#[cfg(test)]
+mod tests;

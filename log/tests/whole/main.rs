@@ -19,4 +19,5 @@ mod random_ids;
 mod reading;
 mod retention;
 mod seeds;
+mod state_runs;
 mod threads;

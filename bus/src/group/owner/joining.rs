@@ -105,7 +105,7 @@ impl Owner {
             }
         };
         self.state = state;
-        self.flushing.is_clean_at(self.state.changes());
+        self.is_clean_at(self.state.changes());
         Ok(())
     }
 

@@ -88,12 +88,23 @@ impl Owner {
             }
         };
         match (settled, &settle.what) {
-            (Settled::Done | Settled::Already, _) => Ok(()),
+            (Settled::Done | Settled::Already, Settlement::Extend { .. }) => Ok(()),
+            (Settled::Done | Settled::Already, _) => self.can_be_written(),
             (Settled::Unknown, Settlement::Extend { .. }) => {
                 Err(UnknownId::new(&self.name.topic, id).into())
             }
             // The topic holds it and the group is not that far: the cursor was set back since it was delivered.
             (Settled::LeaseLost | Settled::Unknown, _) => Err(LeaseLost { seq }.into()),
+        }
+    }
+
+    /// What settles an event counts only if it will be in the group's record.
+    pub(super) fn can_be_written(&self) -> Result<(), SettleError> {
+        match &self.flushing.refused {
+            Some(cause) => Err(SettleError::NotWritten {
+                cause: cause.clone(),
+            }),
+            None => Ok(()),
         }
     }
 
@@ -155,8 +166,12 @@ impl Owner {
             lanes.push(lane_info(&self.core, &self.name.topic, lane).await);
         }
         let reason = reason(&group, &situation);
+        let said = sentence(reason, &group, &situation, &lanes, self.core.now_ms());
         Ok(Explanation {
-            sentence: sentence(reason, &group, &situation, &lanes, self.core.now_ms()),
+            sentence: match &self.flushing.refused {
+                Some(cause) => format!("Acknowledgements fail: {cause}. {said}"),
+                None => said,
+            },
             reason,
             lanes,
             next_retry_ms: situation.next_retry_ms,

@@ -32,7 +32,10 @@ impl Owner {
         }
         let reason = match stop {
             Stop::Closing => Ended::BusClosed,
-            Stop::Abandoning(reason) => reason,
+            Stop::Abandoning(reason) => {
+                self.core.unwritten.settled(&self.name);
+                reason
+            }
         };
         self.reservations.clear();
         for member in std::mem::take(&mut self.members) {

@@ -8,6 +8,7 @@ use crate::group::record::record_key;
 use crate::group::subscriber::Ended;
 use crate::options::BusOptions;
 use prombus_store::{Answer, Batch, Change, CommitError, Expect, Receipt};
+use std::sync::Arc;
 
 /// The longest that writing rests after failures.
 const MAX_REST_MS: u64 = 30_000;
@@ -42,6 +43,8 @@ pub(super) struct Flushing {
     failures: u32,
     /// No write before this moment.
     rest_until_ms: u64,
+    /// Why the store did not take the record, until it does.
+    pub(super) refused: Option<Arc<str>>,
 }
 
 /// Waits for the write that is under way, for ever where there is none.
@@ -90,6 +93,7 @@ impl Flushing {
         self.dirty_since_ms = None;
         self.failures = 0;
         self.rest_until_ms = 0;
+        self.refused = None;
     }
 
     /// Lets writing rest, longer with each failure.
@@ -171,7 +175,7 @@ impl Owner {
         if let Some(&version) = receipt.versions.first() {
             self.existence = Existence::Stored { version };
         }
-        self.flushing.is_clean_at(changes);
+        self.is_clean_at(changes);
         Ok(())
     }
 
@@ -198,7 +202,7 @@ impl Owner {
                     *version = new;
                 }
                 let changed = self.state.changes() != written.changes;
-                self.flushing.is_clean_at(written.changes);
+                self.is_clean_at(written.changes);
                 self.state.buried(&written.burying, now_ms);
                 self.steps_written(written.steps, &receipt, now_ms);
                 if changed {
@@ -221,12 +225,22 @@ impl Owner {
                 self.state.not_buried(&written.burying);
                 if written.steps.is_empty() || matches!(error, CommitError::StoreFailed(_)) {
                     self.flushing.failed(now_ms, &self.core.options);
+                    if !matches!(error, CommitError::UnknownTopic(_)) {
+                        let cause = self.core.unwritten.failed(&self.name, &error);
+                        self.flushing.refused = Some(cause);
+                    }
                 }
                 self.steps_not_written(written.steps, &error, now_ms);
                 self.return_credit();
                 None
             }
         }
+    }
+
+    /// Everything up to these changes is written.
+    pub(super) fn is_clean_at(&mut self, changes: u64) {
+        self.flushing.is_clean_at(changes);
+        self.core.unwritten.settled(&self.name);
     }
 
     /// The change that writes the record over the version that is there.
