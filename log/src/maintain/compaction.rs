@@ -31,8 +31,7 @@ impl Shared {
             }
             let mut view = self.view_mut();
             if let Some(view) = view.topics.get_mut(&number) {
-                let left: u64 = view.runs.iter().map(SealedRun::events).sum();
-                view.compacted_events = left.min(sealed_events).max(1);
+                view.compacted_events = view.sealed_events.min(sealed_events).max(1);
             }
         }
         Ok(())
@@ -46,7 +45,7 @@ impl Shared {
             .filter(|topic| topic.options.compaction);
         let mut due = Vec::new();
         for topic in compacted {
-            let events: u64 = topic.runs.iter().map(SealedRun::events).sum();
+            let events = topic.sealed_events;
             let new = events.saturating_sub(topic.compacted_events);
             if events > 0 && new * LOOK_AGAIN_FROM.1 >= events * LOOK_AGAIN_FROM.0 {
                 due.push((topic.name.clone(), topic.number, events));
