@@ -112,17 +112,30 @@ impl ClientIds {
 
     /// Notes a segment that was just sealed. From here on look-ups ask it, until a run covers it.
     pub(crate) fn add_segment(&self, segment: &Sealed) {
-        if segment.may_hold_client_ids() {
-            self.change(|set| set.uncover(segment.numbers()));
+        if !segment.may_hold_client_ids() {
+            return;
         }
+        let numbers = segment.numbers();
+        let set = self.set();
+        let runs = set.runs.iter().map(|one| &one.run);
+        // A run of other segments with these numbers, which were lost.
+        for run in runs.filter(|run| touch(&run.segments, &numbers)) {
+            self.discard(run);
+        }
+        self.change(|set| set.uncover(numbers));
     }
 
-    /// Puts a run in the place of those it was made of.
-    pub(crate) fn install(&self, run: IdRun, filter: Option<Vec<u8>>) {
+    /// Puts a run in the place of those it was made of, or of the segments themselves if it was made of none. It is left out
+    /// if one of them was dropped meanwhile.
+    pub(crate) fn install(&self, run: IdRun, filter: Option<Vec<u8>>, made_of: &[Arc<IdRun>]) {
+        self.has_stale_files.store(true, Ordering::Release);
         let filter = filter.map(Arc::new);
         let run = Arc::new(run);
         let limit_bytes = self.filter_limit_bytes;
         self.change(|set| {
+            if !made_of.iter().all(|old| set.holds(old)) {
+                return;
+            }
             set.cover(&run.segments);
             set.runs
                 .retain(|old| !touch(&old.run.segments, &run.segments));
@@ -216,6 +229,10 @@ impl IdSet {
         let first = self.runs.iter().position(is_unfiltered)?;
         let last = self.runs.iter().rposition(is_unfiltered)?;
         (count > UNFILTERED_RUNS).then(|| &self.runs[first..=last])
+    }
+
+    fn holds(&self, run: &Arc<IdRun>) -> bool {
+        self.runs.iter().any(|one| Arc::ptr_eq(&one.run, run))
     }
 
     fn uncover(&mut self, segments: RangeInclusive<u64>) {

@@ -45,6 +45,9 @@ pub(crate) struct TopicView {
     pub(crate) tail: Arc<AtomicU64>,
     /// In the order of positions.
     pub(crate) runs: Vec<SealedRun>,
+    /// The events and bytes of all runs.
+    pub(crate) sealed_events: u64,
+    pub(crate) sealed_bytes: u64,
     /// How many sealed events the last compaction left.
     pub(crate) compacted_events: u64,
     /// The beginning of the highest client id that a sealed segment holds or held.
@@ -134,6 +137,8 @@ impl View {
             first_seq: record.first_seq,
             tail,
             runs: Vec::new(),
+            sealed_events: 0,
+            sealed_bytes: 0,
             compacted_events: 0,
             highest_id: IdPrefix::default(),
             oldest_stored: None,
@@ -234,11 +239,7 @@ impl View {
     /// A topic with what it holds.
     pub(crate) fn info(&self, topic: &TopicView) -> TopicInfo {
         let first_seq = topic.first_seq;
-        let (mut events, mut bytes) = (0, 0);
-        for (run, end_seq) in self.runs_with_ends(topic) {
-            events += run.kept_from(first_seq, end_seq);
-            bytes += run.kept_bytes(first_seq, end_seq);
-        }
+        let (mut events, mut bytes) = self.sealed_size(topic);
         for run in self
             .streams
             .iter()

@@ -184,7 +184,7 @@ impl IdRun {
         match known {
             Some(covered) => covered.is_of(segment),
             // Merged from segments of which the run stands for some that are not the first.
-            None => numbers.clone().count() > 1 && segment.header.generation > 0,
+            None => numbers.start() < numbers.end() && segment.header.generation > 0,
         }
     }
 

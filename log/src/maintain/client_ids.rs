@@ -23,7 +23,7 @@ impl Shared {
         let _one_at_a_time = building.lock().unwrap_or_else(PoisonError::into_inner);
         self.remove_stale_runs()?;
         while let Some(segments) = self.client_ids.set().uncovered().first().cloned() {
-            if !self.cover(&segments)? || self.upkeep().stopping {
+            if !self.cover(&segments)? || !self.may_go_on()? {
                 return Ok(());
             }
         }
@@ -35,7 +35,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes the files of runs that were merged, or are damaged.
+    /// Removes the files of runs that were merged, or are damaged. The caller holds `building`.
     fn remove_stale_runs(&self) -> io::Result<()> {
         if !self
             .client_ids
@@ -46,7 +46,9 @@ impl Shared {
         }
         let set = self.client_ids.set();
         for name in self.files.list()? {
-            if segments_of_name(&name).is_some() && !set.names().any(|one| one == name) {
+            // One that was not finished is not being written: the caller is the only one who does that.
+            let run_name = name.strip_suffix(".new").unwrap_or(&name);
+            if segments_of_name(run_name).is_some() && !set.names().any(|one| one == name) {
                 self.files.remove(&name)?;
             }
         }
@@ -87,7 +89,7 @@ impl Shared {
             writer.push(entry)?;
         }
         let (run, filter) = writer.finish(&*self.files, &covered)?;
-        self.client_ids.install(run, filter);
+        self.client_ids.install(run, filter, &[]);
         Ok(true)
     }
 
@@ -97,15 +99,11 @@ impl Shared {
             return Ok(false);
         };
         let segments = *first.segments.start()..=*last.segments.end();
-        let sealed: Vec<RangeInclusive<u64>> = self
-            .sealed_in(&segments)
-            .iter()
-            .map(|segment| segment.numbers())
-            .collect();
+        let sealed = self.sealed_in(&segments);
         let is_kept = |segment: u64| {
-            let behind = sealed.partition_point(|numbers| *numbers.start() <= segment);
+            let behind = sealed.partition_point(|one| one.header.number <= segment);
             let candidate = behind.checked_sub(1).map(|at| &sealed[at]);
-            candidate.is_some_and(|numbers| numbers.contains(&segment))
+            candidate.is_some_and(|one| one.numbers().contains(&segment))
         };
         let most = runs.iter().map(|run| run.entries).sum();
         let mut writer = self.run_writer(segments, most)?;
@@ -139,13 +137,10 @@ impl Shared {
                 return Ok(false);
             }
         }
-        let covered = runs.iter().flat_map(|run| run.covered.clone());
-        let covered: Vec<Covered> = covered.filter(|one| is_kept(one.number)).collect();
+        // Segments between those of two runs hold no ids, which for some is known only because they were looked at.
+        let covered: Vec<Covered> = sealed.iter().map(|one| Covered::of(one)).collect();
         let (run, filter) = writer.finish(&*self.files, &covered)?;
-        self.client_ids.install(run, filter);
-        self.client_ids
-            .has_stale_files
-            .store(true, Ordering::Release);
+        self.client_ids.install(run, filter, runs);
         self.remove_stale_runs()?;
         Ok(true)
     }

@@ -63,7 +63,7 @@ impl Shared {
             .filter(|topic| topic.options.compaction);
         let mut due = Vec::new();
         for topic in compacted {
-            let events: u64 = topic.runs.iter().map(SealedRun::events).sum();
+            let events = topic.sealed_events;
             let new = events.saturating_sub(topic.compacted_events);
             if events > 0 && new * LOOK_AGAIN_FROM.1 >= events * LOOK_AGAIN_FROM.0 {
                 due.push(Due {

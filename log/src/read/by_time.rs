@@ -5,7 +5,7 @@ use super::{Filling, StreamPlaces, unknown};
 use crate::error::ReadError;
 use crate::receipt::{ReadLimit, TimePage, TimeRange};
 use crate::record::StoredEvent;
-use crate::segment::index::{IndexError, Point, Points, RunInfo, Section};
+use crate::segment::index::{Point, Points, RunInfo, Section};
 use crate::segment::sealed::{RunItem, RunReader, Sealed};
 use crate::segment::stream::{StreamEntry, StreamRun};
 use crate::shared::Shared;
@@ -233,16 +233,18 @@ impl Shared {
             // The index was made again; the same run is in the view with its new index.
             let number = segment.header.number;
             let healed = self.view().sealed.get(&number).cloned();
-            let info = healed.as_ref().map(|healed| healed.run(run.info.topic));
-            run = match (healed, info) {
-                (Some(segment), Some(Ok(Some(info)))) => OpenRun { segment, info },
-                (_, Some(Err(IndexError::Io(error)))) => return Err(error.into()),
-                (_, Some(Err(IndexError::Damaged))) => continue,
-                _ => {
+            let Some(segment) = healed else {
+                let points = Vec::new().into_iter();
+                return Ok(Source::Listed { run, points });
+            };
+            match self.healed(&segment, segment.run(run.info.topic))? {
+                Some(Some(info)) => run = OpenRun { segment, info },
+                Some(None) => {
                     let points = Vec::new().into_iter();
                     return Ok(Source::Listed { run, points });
                 }
-            };
+                None => {}
+            }
         }
     }
 

@@ -319,12 +319,6 @@ impl Index {
         Ok(())
     }
 
-    /// Whether the segment has no ids and no keys.
-    pub(crate) fn is_nameless(&self) -> bool {
-        let (_, length, _) = self.sections[Section::NameBlocks as usize];
-        length == 0
-    }
-
     /// A block of the name table; its entries check themselves.
     pub(crate) fn name_block(&self, range: Range<u32>) -> Result<Vec<u8>, IndexError> {
         let (offset, length, _) = self.sections[Section::NameBlocks as usize];

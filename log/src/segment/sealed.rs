@@ -1,7 +1,7 @@
 //! A sealed segment: immutable data and its index. Whoever holds one can read it even after it was rewritten.
 
 use super::header::SegmentHeader;
-use super::index::{Index, IndexError, Points, RunInfo, Section};
+use super::index::{IdPrefix, Index, IndexError, Points, RunInfo, Section};
 use super::scan::{Found, Scanner};
 use crate::files::File;
 use crate::record::{Kind, StoredEvent};
@@ -21,6 +21,7 @@ pub(crate) struct Sealed {
     pub(crate) index: Index,
     /// The numbers of the topics that have events in it, in order; the place of one is the slot of its run.
     pub(crate) topics: Box<[u32]>,
+    may_hold_client_ids: bool,
     /// All runs, if the index is of a version in which one cannot be read alone.
     runs: Option<Box<[RunInfo]>>,
 }
@@ -63,6 +64,7 @@ impl Sealed {
         }
         Ok(Self {
             topics: runs.iter().map(|run| run.topic).collect(),
+            may_hold_client_ids: runs.iter().any(|run| run.highest_id != IdPrefix::default()),
             runs: (!index.has_fixed_entries()).then(|| runs.into()),
             header,
             file,
@@ -80,10 +82,10 @@ impl Sealed {
             return Ok(runs.get(slot).cloned());
         }
         let run = self.index.run(slot)?;
-        match run.topic == topic {
-            true => Ok(Some(run)),
-            false => Err(IndexError::Damaged),
+        if run.topic != topic {
+            return Err(IndexError::Damaged);
         }
+        Ok(Some(run))
     }
 
     /// The numbers of the segments whose events it holds: its own, and those of the ones that were merged into it.
@@ -93,7 +95,7 @@ impl Sealed {
 
     /// False if it certainly holds no client ids.
     pub(crate) fn may_hold_client_ids(&self) -> bool {
-        !self.index.is_nameless()
+        self.may_hold_client_ids
     }
 
     /// Reads a run from `offset` on.

@@ -66,6 +66,8 @@ impl TopicView {
     fn insert_run(&mut self, segment: &Arc<Sealed>, info: &RunInfo) {
         let run = SealedRun::new(segment, info);
         self.highest_id = self.highest_id.max(info.highest_id);
+        self.sealed_events += run.events();
+        self.sealed_bytes += run.bytes();
         if self.runs.len() == self.runs.capacity() {
             // There are many topics, so their room may not be doubled.
             self.runs.reserve_exact((self.runs.len() / 8).max(1));
@@ -74,6 +76,13 @@ impl TopicView {
             .runs
             .partition_point(|other| other.first_seq < run.first_seq);
         self.runs.insert(at, run);
+    }
+
+    /// Takes runs out, say those of a segment that was rewritten.
+    fn remove_runs(&mut self, is_removed: impl Fn(&SealedRun) -> bool) {
+        self.runs.retain(|run| !is_removed(run));
+        self.sealed_events = self.runs.iter().map(SealedRun::events).sum();
+        self.sealed_bytes = self.runs.iter().map(SealedRun::bytes).sum();
     }
 
     /// The runs without those that end before the first position kept.
@@ -95,6 +104,18 @@ impl View {
             run.entries.first().map(|entry| entry.seq)
         });
         first.unwrap_or_else(|| topic.tail_seq() + 1)
+    }
+
+    /// About how many events and bytes of a topic are sealed and kept. Only runs that begin before the first position
+    /// kept are looked at.
+    pub(crate) fn sealed_size(&self, topic: &TopicView) -> (u64, u64) {
+        let (mut events, mut bytes) = (topic.sealed_events, topic.sealed_bytes);
+        let trimmed = self.runs_with_ends(topic);
+        for (run, end_seq) in trimmed.take_while(|(run, _)| run.first_seq < topic.first_seq) {
+            events -= run.events() - run.kept_from(topic.first_seq, end_seq);
+            bytes -= run.bytes() - run.kept_bytes(topic.first_seq, end_seq);
+        }
+        (events, bytes)
     }
 
     /// A topic's runs, each with the position before which it ends.
@@ -145,14 +166,18 @@ impl Shared {
             let added = added.map(|added| (added.header.number, added.clone()));
             view.sealed.extend(added);
         }
-        let is_removed = |run: &SealedRun| removed.iter().any(|old| Arc::ptr_eq(old, &run.segment));
+        // By their numbers: a segment that is removed may have got a new index since it was looked at.
+        let is_removed = |run: &SealedRun| {
+            let number = run.segment.header.number;
+            removed.iter().any(|old| old.header.number == number)
+        };
         for some in topics.chunks(TOPICS_PER_HOLD) {
             let mut view = self.view_mut();
             for number in some {
                 let Some(topic) = view.topics.get_mut(number) else {
                     continue;
                 };
-                topic.runs.retain(|run| !is_removed(run));
+                topic.remove_runs(is_removed);
                 let new = runs.binary_search_by_key(number, |run| run.topic);
                 if let (Some(added), Ok(at)) = (added, new) {
                     topic.insert_run(added, &runs[at]);

@@ -266,3 +266,33 @@ fn sizes(disk: &FaultFiles) -> u64 {
         .map(|name| disk.bytes_of(name).expect("a file"));
     bytes.map(|bytes| bytes.len() as u64).sum()
 }
+
+#[test]
+fn a_run_does_not_speak_for_other_segments_that_got_the_numbers_of_lost_ones() {
+    let disk = FaultFiles::new();
+    let log = open(Arc::new(disk.another_handle()), 1 << 20);
+    filled(&log);
+    drop(log);
+    let mut names = disk.list().expect("names");
+    names.retain(|name| name.ends_with(".seg") || name.ends_with(".idx"));
+    names.sort();
+    for name in names.iter().rev().take(16) {
+        disk.remove(name).expect("it is lost");
+    }
+    for restarts in [false, true] {
+        let copy = disk.copy();
+        let mut log = open(Arc::new(copy.another_handle()), 1 << 20);
+        let ids = random_ids(5, 100);
+        for some in ids.chunks(10) {
+            commit(&log, &with_ids(some));
+        }
+        log.maintain().expect("upkeep");
+        if restarts {
+            drop(log);
+            log = open(Arc::new(copy.another_handle()), 1 << 20);
+        }
+        assert_all_duplicates(&log, &ids);
+        log.maintain().expect("upkeep");
+        assert_all_duplicates(&log, &ids);
+    }
+}
