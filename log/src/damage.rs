@@ -175,8 +175,12 @@ pub(crate) fn read_whole(files: &dyn Files, name: &str) -> io::Result<Vec<u8>> {
 pub(crate) fn write_whole(files: &dyn Files, name: &str, bytes: &[u8]) -> io::Result<()> {
     let unfinished = crate::segment::unfinished(name);
     let file = files.create(&unfinished)?;
-    file.write_at(bytes, 0)?;
-    file.sync()?;
+    let written = file.write_at(bytes, 0).and_then(|()| file.sync());
+    if let Err(error) = written {
+        // On a full disk its space would be missing elsewhere.
+        let _ = files.remove(&unfinished);
+        return Err(error);
+    }
     files.rename(&unfinished, name)?;
     files.sync_names()
 }

@@ -5,10 +5,14 @@ use std::io;
 use std::sync::Arc;
 
 pub mod fault;
+mod fence;
 mod os;
+mod overlay;
 mod strict;
 
+pub use fence::FencedFiles;
 pub use os::OsFiles;
+pub use overlay::OverlayFiles;
 pub(crate) use strict::StrictFiles;
 
 /// A folder of files. Names are plain file names, without separators.
@@ -34,6 +38,11 @@ pub trait Files: Send + Sync + 'static {
     /// Takes the folder for this `Files` alone until it is dropped; [`io::ErrorKind::WouldBlock`] when another one,
     /// in this process or elsewhere, holds it.
     fn lock(&self) -> io::Result<()>;
+
+    /// About how many bytes the disk has room for; a write may find out otherwise.
+    fn free_bytes(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
 }
 
 /// An open file. Positions are the caller's, so one handle serves any number of threads.

@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) upkeep_wake: Condvar,
     /// Held while segments are sealed or rewritten, so that one thread does it at a time.
     pub(crate) rewriting: Mutex<()>,
+    /// What the failed log left at its end is what its users were told.
+    pub(crate) is_tail_settled: AtomicBool,
     /// Held while a damaged index is made again, and while a segment is put in its place or removed. Comes after
     /// `rewriting`.
     pub(crate) healing: Mutex<()>,
@@ -89,6 +91,7 @@ impl Shared {
             upkeep: Mutex::default(),
             upkeep_wake: Condvar::new(),
             rewriting: Mutex::default(),
+            is_tail_settled: AtomicBool::new(false),
             healing: Mutex::default(),
         }
     }
@@ -167,14 +170,18 @@ impl Shared {
         front.fail_pending(&failure);
         drop(front);
         writer.fail(&failure);
+        if let Some(listener) = &self.options.listener {
+            listener.failed();
+        }
         failure
     }
 
-    /// Why the log takes no more batches, if it does not.
+    /// Why the log takes no more batches, or none with events, if it does not.
     pub(crate) fn failure(&self) -> Option<StoreFailed> {
-        match &self.front().refusal {
+        let front = self.front();
+        match &front.refusal {
             Some(CommitError::StoreFailed(failure)) => Some(failure.clone()),
-            _ => None,
+            _ => front.full.clone(),
         }
     }
 }

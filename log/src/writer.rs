@@ -39,6 +39,8 @@ pub(crate) struct Writer {
     start_bytes: u64,
     /// How many of the bytes are known to be synced.
     pub(crate) synced_bytes: u64,
+    /// Behind the last group of which readers or publishers know by its being written.
+    told_when_written: u64,
     /// The segment's name is not known to be synced.
     is_new: bool,
     /// The length of the file: what lies behind `bytes` is room for what comes.
@@ -107,6 +109,7 @@ impl Writer {
             bytes,
             start_bytes: bytes,
             synced_bytes: bytes,
+            told_when_written: bytes,
             is_new: false,
             room_to: bytes,
             lacks_room: false,
@@ -124,6 +127,11 @@ impl Writer {
             is_new: true,
             ..Self::new(number, file, bytes)
         }
+    }
+
+    /// What lies behind this was neither shown to readers nor acknowledged.
+    pub(crate) fn told_bytes(&self) -> u64 {
+        self.told_when_written.max(self.synced_bytes)
     }
 
     /// What a sync has to cover now.
@@ -368,6 +376,10 @@ impl Shared {
             .into_iter()
             .partition(|change| matches!(change, ViewChange::Put { .. }));
         let topics_changed = !now.is_empty();
+        let is_shown = group.events.iter().any(|event| !event.after_sync);
+        if is_shown || topics_changed || group.is_told_when_written {
+            writer.told_when_written = writer.bytes;
+        }
         let (moved, deleted) = {
             let mut view = self.view_mut();
             let deleted = view.change(now);
@@ -453,6 +465,7 @@ impl Shared {
     fn start_segment(&self, writer: &mut Writer, checkpoint: Vec<u8>) -> io::Result<()> {
         writer.cut_room()?;
         self.sync_segment(&*writer.file, writer.is_new)?;
+        writer.synced_bytes = writer.bytes;
         self.complete(std::mem::take(&mut writer.unsynced));
         self.view_mut().stream_is_durable(writer.number);
         self.wait_for_sealing();

@@ -1,6 +1,7 @@
 //! The real binary on a port of its own, over real sockets, one file for each kind of behaviour.
 #![cfg(test)]
 
+mod full_disk;
 mod groups;
 mod keys;
 mod lifetime;

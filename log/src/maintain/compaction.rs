@@ -24,6 +24,9 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner);
         for (topic, number, sealed_events) in self.topics_to_compact() {
             for segment in self.segments_to_compact(&topic, number)? {
+                if !self.has_room_for(segment.data_bytes) {
+                    continue;
+                }
                 let created_ms = segment.header.created_ms;
                 self.rewrite(&[segment], |event| {
                     if event.topic_number() != number {

@@ -45,7 +45,10 @@ impl Shared {
             let sealed = match full.topics.len() {
                 0 => None,
                 1 => Some(self.seal_in_place(&full)?),
-                _ => Some(self.seal_grouped(&full)?),
+                _ => {
+                    let sealed = self.seal_grouped(&full);
+                    Some(sealed.inspect_err(|_| self.discard_unfinished(number))?)
+                }
             };
             let mut view = self.view_mut();
             let stream = view.streams.remove(0);

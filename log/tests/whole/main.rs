@@ -14,6 +14,7 @@ mod limits;
 mod opening;
 mod plan;
 mod reading;
+mod reopening;
 mod retention;
 mod seeds;
 mod threads;
