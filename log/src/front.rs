@@ -62,8 +62,8 @@ pub(crate) struct Group {
     pub(crate) synced: Arc<Gate>,
     /// Someone waits at one of the gates, so the group must be processed even without bytes.
     pub(crate) awaited: bool,
-    /// Someone is told that their batch is durable as soon as the group is written.
-    pub(crate) is_told_when_written: bool,
+    /// A batch in it is acknowledged as soon as the group is written.
+    pub(crate) acknowledged_on_write: bool,
 }
 
 /// An event on its way to the readers.

@@ -1,6 +1,6 @@
 //! Opening a log anew underneath those who use it, after a write or a sync failed. It is opened with the care of a
-//! start, and before that it is made to hold what its users were told: nothing that nobody was told of, and everything
-//! that somebody was, from memory rather than from what the system gives back after a failed sync.
+//! start, and before that its tail is settled: what was neither acknowledged nor shown to readers is cut off, and what was
+//! is written again from memory, because the page cache cannot be trusted after a failed sync.
 
 use crate::error::{CommitError, StoreFailed};
 use crate::files::Files;
@@ -46,9 +46,9 @@ impl Log {
     /// Cuts off what was written and neither shown to readers nor acknowledged, and writes what was, and is not known
     /// to be synced, once more.
     fn settle_tail(&self, files: &dyn Files) -> io::Result<()> {
-        let (number, synced, told) = {
+        let (number, synced, exposed) = {
             let writer = self.shared.writer();
-            (writer.number, writer.synced_bytes, writer.told_bytes())
+            (writer.number, writer.synced_bytes, writer.exposed_bytes())
         };
         let file = match files.open(&data_name(number)) {
             Ok(file) => file,
@@ -57,12 +57,12 @@ impl Log {
             Err(error) => return Err(error),
         };
         // What memory does not hold any more is left to recovery, which reads it again.
-        let blocks = self.shared.view().recent.blocks(number, &(synced..told));
+        let blocks = self.shared.view().recent.blocks(number, &(synced..exposed));
         for (offset, block) in blocks {
             file.write_at(&block, offset)?;
         }
-        if file.bytes()? > told {
-            file.truncate(told)?;
+        if file.bytes()? > exposed {
+            file.truncate(exposed)?;
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     pub(crate) upkeep_wake: Condvar,
     /// Held while segments are sealed or rewritten, so that one thread does it at a time.
     pub(crate) rewriting: Mutex<()>,
-    /// What the failed log left at its end is what its users were told.
+    /// The tail that this log left behind when it failed is settled; see `reopen.rs`.
     pub(crate) is_tail_settled: AtomicBool,
     /// Held while a damaged index is made again, and while a segment is put in its place or removed. Comes after
     /// `rewriting`.

@@ -39,8 +39,8 @@ pub(crate) struct Writer {
     start_bytes: u64,
     /// How many of the bytes are known to be synced.
     pub(crate) synced_bytes: u64,
-    /// Behind the last group of which readers or publishers know by its being written.
-    told_when_written: u64,
+    /// The end of the last group that readers or publishers saw when it was written, before any sync.
+    exposed_on_write: u64,
     /// The segment's name is not known to be synced.
     is_new: bool,
     /// The length of the file: what lies behind `bytes` is room for what comes.
@@ -109,7 +109,7 @@ impl Writer {
             bytes,
             start_bytes: bytes,
             synced_bytes: bytes,
-            told_when_written: bytes,
+            exposed_on_write: bytes,
             is_new: false,
             room_to: bytes,
             lacks_room: false,
@@ -129,9 +129,9 @@ impl Writer {
         }
     }
 
-    /// What lies behind this was neither shown to readers nor acknowledged.
-    pub(crate) fn told_bytes(&self) -> u64 {
-        self.told_when_written.max(self.synced_bytes)
+    /// Nothing behind this offset was shown to readers or acknowledged.
+    pub(crate) fn exposed_bytes(&self) -> u64 {
+        self.exposed_on_write.max(self.synced_bytes)
     }
 
     /// What a sync has to cover now.
@@ -377,8 +377,8 @@ impl Shared {
             .partition(|change| matches!(change, ViewChange::Put { .. }));
         let topics_changed = !now.is_empty();
         let is_shown = group.events.iter().any(|event| !event.after_sync);
-        if is_shown || topics_changed || group.is_told_when_written {
-            writer.told_when_written = writer.bytes;
+        if is_shown || topics_changed || group.acknowledged_on_write {
+            writer.exposed_on_write = writer.bytes;
         }
         let (moved, deleted) = {
             let mut view = self.view_mut();

@@ -86,7 +86,7 @@ impl Front {
         }
         self.pending.awaited = true;
         self.sync_wanted |= wants_sync;
-        self.pending.is_told_when_written |= !wants_sync;
+        self.pending.acknowledged_on_write |= !wants_sync;
         let gate = match wants_sync {
             true => self.pending.synced.clone(),
             false => self.pending.written.clone(),
