@@ -18,6 +18,7 @@ const MOST_TRIES: usize = 300;
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
+    #[allow(clippy::print_stdout, reason = "the test says why it does nothing")]
     fn mount(at: PathBuf) -> Option<Self> {
         std::fs::create_dir(&at).expect("a folder");
         let mounted = Command::new("mount")
