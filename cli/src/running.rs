@@ -3,14 +3,14 @@
 mod greeting;
 mod group_writes;
 mod projectors;
+mod topics;
 
 use crate::config::Config;
 use crate::descriptors;
 use crate::signals;
 use crate::{jwks, store};
 use anyhow::Context;
-use prombus::error::AdminError;
-use prombus::{Bus, BusOptions, Clock, Limits, SystemClock, TopicConfig};
+use prombus::{Bus, BusOptions, Clock, Limits, SystemClock};
 use prombus_gateway::auth::Authenticator;
 use prombus_gateway::{Gateway, GatewayOptions, Server};
 use std::future::Future;
@@ -33,8 +33,11 @@ where
         .context("cannot start threads")?;
     let exit_code = runtime.block_on(async {
         let store = store::open(&config.store)?;
+        if let Some(cause) = store.status().failed {
+            tracing::error!(%cause, "the store takes no writes; it can be read, and takes them once the disk does");
+        }
         let bus = Bus::open(store, bus_options(config))?;
-        declare_topics(&bus, config).await?;
+        topics::declare(&bus, config).await?;
         let gateway = Gateway::new(
             bus.clone(),
             authenticator(config).await?,
@@ -118,21 +121,6 @@ fn gateway_options(config: &Config) -> GatewayOptions {
         drain_timeout_ms: config.drain_timeout_ms,
         ..GatewayOptions::default()
     }
-}
-
-/// Topics that the configuration names are there from the start, and as it says.
-async fn declare_topics(bus: &Bus, config: &Config) -> anyhow::Result<()> {
-    for topic in config.topics.iter().filter(|topic| topic.is_one()) {
-        let wanted = topic.config();
-        let declared = match bus.topic(&topic.name) {
-            Ok(info) if TopicConfig::of(&info) == wanted => Ok(()),
-            Ok(_) => bus.configure_topic(&topic.name, &wanted).await,
-            Err(AdminError::UnknownTopic(_)) => bus.create_topic(&topic.name, &wanted).await,
-            Err(error) => Err(error),
-        };
-        declared.with_context(|| format!("cannot set up topic {}", topic.name))?;
-    }
-    Ok(())
 }
 
 /// The authenticator, with a task that keeps its keys fresh.

@@ -44,7 +44,7 @@ pub struct LimitReached {
 
 /// The store cannot take writes. Nothing that was not acknowledged before may be assumed durable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the store takes no more writes: {cause}")]
+#[error("the store takes no writes: {cause}")]
 pub struct StoreFailed {
     /// What failed first.
     pub cause: Arc<str>,
@@ -65,7 +65,8 @@ pub enum CommitError {
     /// The batch does not fit.
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
-    /// The store failed, now or earlier. Publishing works again once it is reopened on a sound disk.
+    /// The store failed, now or earlier. Publishing works again once the log is opened anew, which a store does by
+    /// itself.
     #[error(transparent)]
     StoreFailed(#[from] StoreFailed),
     /// The store was closed.

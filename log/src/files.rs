@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 mod bounded;
 pub mod fault;
+mod fence;
 mod os;
 mod overlay;
 mod strict;
 mod whole;
 
 pub(crate) use bounded::BoundedFiles;
+pub use fence::FencedFiles;
 pub use os::OsFiles;
-pub(crate) use overlay::OverlayFiles;
+pub use overlay::OverlayFiles;
 pub(crate) use strict::StrictFiles;
 pub(crate) use whole::{read_whole, write_whole};
 
@@ -40,6 +42,11 @@ pub trait Files: Send + Sync + 'static {
     /// Takes the folder for this `Files` alone until it is dropped; [`io::ErrorKind::WouldBlock`] when another one,
     /// in this process or elsewhere, holds it.
     fn lock(&self) -> io::Result<()>;
+
+    /// About how many bytes the disk has room for; a write may find out otherwise.
+    fn free_bytes(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
 }
 
 /// An open file. Positions are the caller's, so one handle serves any number of threads.

@@ -38,6 +38,8 @@ pub(crate) struct Front {
     pub(crate) sync_thread_sleeps: bool,
     /// Once set, every batch is refused.
     pub(crate) refusal: Option<CommitError>,
+    /// While this is set, batches with events are refused: the disk is full, and what is left is for everything else.
+    pub(crate) full: Option<StoreFailed>,
     pub(crate) limits: Limits,
 }
 
@@ -62,6 +64,8 @@ pub(crate) struct Group {
     pub(crate) synced: Arc<Gate>,
     /// Someone waits at one of the gates, so the group must be processed even without bytes.
     pub(crate) awaited: bool,
+    /// A batch in it is acknowledged as soon as the group is written.
+    pub(crate) acknowledged_on_write: bool,
 }
 
 /// An event on its way to the readers.

@@ -28,6 +28,8 @@ mod receipt;
 mod recent;
 mod record;
 mod recovery;
+mod reopen;
+mod reserve;
 mod segment;
 mod segment_set;
 mod shared;
@@ -45,7 +47,7 @@ pub use error::{
     CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic, VersionMismatch,
 };
 pub use event_id::{Id, MAX_ID_BYTES, MAX_SEQ, MadeId, TAG_BITS};
-pub use files::{File, Files, OsFiles, fault};
+pub use files::{FencedFiles, File, Files, OsFiles, OverlayFiles, fault};
 pub use gate::Commit;
 pub use log::{Log, LogStats};
 pub use options::{Listener, LogOptions, TOMBSTONE_MS};

@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 
 /// An open log. All methods may be called from any thread; those that read block on the disk.
 pub struct Log {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -235,7 +235,7 @@ impl Log {
         self.shared.front().keyed.is_any_changing(prefix)
     }
 
-    /// Why the log takes no more batches, if a write or an fsync failed.
+    /// Why the log takes no more batches, if a write or an fsync failed, or none with events because the disk is full.
     pub fn failure(&self) -> Option<StoreFailed> {
         self.shared.failure()
     }
@@ -294,7 +294,7 @@ impl Log {
         self.stop_threads();
         self.shared.discard_prepared();
         self.shared.commit_round();
-        if let Some(failure) = self.shared.failure() {
+        if let Some(failure) = self.shared.failure().filter(|_| self.has_failed()) {
             return Err(failure.into());
         }
         let failed = |error: io::Error| {

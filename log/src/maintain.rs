@@ -35,10 +35,13 @@ const TOPICS_PER_HOLD: usize = 512;
 impl Shared {
     /// Does all upkeep that is due, except sealing.
     pub(crate) fn maintain(&self) -> io::Result<()> {
+        self.regain_reserve();
         self.merge_state_runs()?;
         self.apply_retention();
-        self.compact_topics()?;
+        // Where the disk is full compaction may fail, and what retention lets go is what makes room.
+        let compacted = self.compact_topics();
         self.reclaim()?;
+        compacted?;
         self.index_client_ids()
     }
 
@@ -118,13 +121,19 @@ impl Shared {
             .rewriting
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        for group in self.reclaimable() {
-            let is_empty = group.iter().all(|(_, live_bytes)| *live_bytes == 0);
-            let segments: Vec<Arc<Sealed>> =
-                group.into_iter().map(|(segment, _)| segment).collect();
-            match is_empty {
-                true => self.remove_segments(&segments)?,
-                false => self.rewrite(&segments, |_| Ok(true))?,
+        let groups = self.reclaimable().into_iter().map(|group| {
+            let live_bytes: u64 = group.iter().map(|(_, live_bytes)| live_bytes).sum();
+            let segments = group.into_iter().map(|(segment, _)| segment);
+            (live_bytes, segments.collect::<Vec<Arc<Sealed>>>())
+        });
+        let mut groups: Vec<_> = groups.collect();
+        // What needs no room comes first: it makes room for the rest.
+        groups.sort_by_key(|(live_bytes, _)| *live_bytes);
+        for (live_bytes, segments) in groups {
+            match live_bytes {
+                0 => self.remove_segments(&segments)?,
+                _ if self.has_room_for(live_bytes) => self.rewrite(&segments, |_| Ok(true))?,
+                _ => break,
             }
         }
         Ok(())

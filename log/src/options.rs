@@ -18,6 +18,8 @@ pub trait Listener: Send + Sync + 'static {
     fn topics_changed(&self);
     /// Damage was found that was not known before, while opening, reading or in maintenance.
     fn damage_found(&self, _damage: &Damage) {}
+    /// A write or a sync failed, so that the log takes no more batches. Called with locks of the log held.
+    fn failed(&self) {}
 }
 
 /// How long a tombstone is kept at least where nobody says otherwise.
@@ -60,6 +62,9 @@ pub struct LogOptions {
     /// Space is taken on the disk so far ahead of what is written: writing into it is quicker, and a sync that need not
     /// make a new length of the file durable takes about two thirds of the time. 0 to do without.
     pub room_ahead_bytes: u64,
+    /// So much space is held back in a file, to be used when the disk is full for everything but events. 0 to do
+    /// without.
+    pub reserve_bytes: u64,
     /// What was written with `os` durability is synced at least this often.
     pub os_sync_interval_ms: u64,
     /// How often retention and compaction look for work.
@@ -115,6 +120,7 @@ impl Default for LogOptions {
             seal_bytes_per_second: 32 << 20,
             rewrite_bytes_per_second: 32 << 20,
             room_ahead_bytes: 8 << 20,
+            reserve_bytes: 4 << 20,
             os_sync_interval_ms: 1000,
             maintain_interval_ms: 1000,
             tombstone_ms: TOMBSTONE_MS,

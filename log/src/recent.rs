@@ -2,6 +2,7 @@
 
 use crate::record::{FrameError, StoredEvent};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Groups as they were written, newest last, up to a limit.
@@ -56,8 +57,22 @@ impl Recent {
             .groups
             .partition_point(|group| (group.segment, group.offset) <= (segment, offset));
         let group = &self.groups[behind.checked_sub(1)?];
+        if group.segment != segment {
+            return None;
+        }
         let at = (offset - group.offset) as usize;
-        (group.segment == segment && at < group.block.len()).then_some((&group.block, at))
+        (at < group.block.len()).then_some((&group.block, at))
+    }
+
+    /// The groups that are kept of a stretch of `segment`, each with its offset.
+    pub(crate) fn blocks(&self, segment: u64, stretch: &Range<u64>) -> Vec<(u64, Arc<Vec<u8>>)> {
+        let of_stretch = self.groups.iter().filter(|group| {
+            let end = group.offset + group.block.len() as u64;
+            group.segment == segment && group.offset >= stretch.start && end <= stretch.end
+        });
+        of_stretch
+            .map(|group| (group.offset, group.block.clone()))
+            .collect()
     }
 
     /// The event whose record of `bytes` lies at `offset`. It was written by this process, so its checksum is not

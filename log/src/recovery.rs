@@ -29,6 +29,7 @@ use crate::front::{Front, Group, KeyedRecords, Limits, Topics};
 use crate::hashing::GivenMap;
 use crate::options::LogOptions;
 use crate::recent::Recent;
+use crate::reserve::{RESERVE_NAME, Reserve, give_up, is_full};
 use crate::segment::cache::SectionCache;
 use crate::segment::index::{Index, IndexError, IndexFor};
 use crate::segment::sealed::Sealed;
@@ -158,6 +159,16 @@ pub(crate) fn open(
     files: Arc<dyn Files>,
     options: LogOptions,
 ) -> Result<(Parts, OpenReport), OpenError> {
+    match open_once(files.clone(), options.clone()) {
+        // What recovery writes is little, and the reserve is there for it.
+        Err(OpenError::Io(error)) if is_full(&error) && give_up(&*files) => {
+            open_once(files, options)
+        }
+        opened => opened,
+    }
+}
+
+fn open_once(files: Arc<dyn Files>, options: LogOptions) -> Result<(Parts, OpenReport), OpenError> {
     options.check()?;
     match check_folder(&*files) {
         // A file that vanished under the look shows that someone has the log open; the lock will tell.
@@ -508,6 +519,10 @@ impl Opening {
             write_wanted: false,
             sync_thread_sleeps: false,
             refusal: None,
+            full: match Reserve::look(&*self.files, self.options.reserve_bytes) {
+                Reserve::Held => None,
+                Reserve::Spent(full) => Some(full),
+            },
             limits: Limits {
                 max_pending_bytes: self.options.max_pending_bytes,
                 max_keyed_bytes: self.options.max_keyed_bytes,

@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) sealing: Mutex<()>,
     /// Held while sealed segments are rewritten or removed, so that one thread does it at a time.
     pub(crate) rewriting: Mutex<()>,
+    /// The tail that this log left behind when it failed is settled; see `reopen.rs`.
+    pub(crate) is_tail_settled: AtomicBool,
     /// Held while a damaged index is made again, and while a segment is put in its place or removed. Comes after
     /// `rewriting`.
     pub(crate) healing: Mutex<()>,
@@ -158,6 +160,7 @@ impl Shared {
             preparation: Preparation::default(),
             sealing: Mutex::default(),
             rewriting: Mutex::default(),
+            is_tail_settled: AtomicBool::new(false),
             healing: Mutex::default(),
         }
     }
@@ -261,6 +264,9 @@ impl Shared {
         front.fail_pending(&failure);
         drop(front);
         writer.fail(&failure);
+        if let Some(listener) = &self.options.listener {
+            listener.failed();
+        }
         failure
     }
 
@@ -273,11 +279,12 @@ impl Shared {
             .throttle(self.options.threads && full_segments >= most);
     }
 
-    /// Why the log takes no more batches, if it does not.
+    /// Why the log takes no more batches, or none with events, if it does not.
     pub(crate) fn failure(&self) -> Option<StoreFailed> {
-        match &self.front().refusal {
+        let front = self.front();
+        match &front.refusal {
             Some(CommitError::StoreFailed(failure)) => Some(failure.clone()),
-            _ => None,
+            _ => front.full.clone(),
         }
     }
 }

@@ -47,6 +47,8 @@ pub(crate) struct Writer {
     pub(crate) is_prepared: bool,
     /// How many of the bytes are known to be synced.
     pub(crate) synced_bytes: u64,
+    /// The end of the last group that readers or publishers saw when it was written, before any sync.
+    exposed_on_write: u64,
     /// The segment's name is not known to be synced.
     is_new: bool,
     /// The length of the file: what lies behind `bytes` is room for what comes.
@@ -131,6 +133,7 @@ impl Writer {
             syncs: 0,
             is_prepared: false,
             synced_bytes: bytes,
+            exposed_on_write: bytes,
             is_new: false,
             room_to: bytes,
             lacks_room: false,
@@ -148,6 +151,11 @@ impl Writer {
             is_new: true,
             ..Self::new(number, file, bytes)
         }
+    }
+
+    /// Nothing behind this offset was shown to readers or acknowledged.
+    pub(crate) fn exposed_bytes(&self) -> u64 {
+        self.exposed_on_write.max(self.synced_bytes)
     }
 
     /// What a sync has to cover now.
@@ -394,6 +402,10 @@ impl Shared {
             .into_iter()
             .partition(|change| matches!(change, ViewChange::Put { .. }));
         let topics_changed = !now.is_empty();
+        let is_shown = group.events.iter().any(|event| !event.after_sync);
+        if is_shown || topics_changed || group.acknowledged_on_write {
+            writer.exposed_on_write = writer.bytes;
+        }
         let (moved, deleted) = {
             let mut view = self.view_mut();
             let deleted = view.change(now);
@@ -479,6 +491,7 @@ impl Shared {
     fn start_segment(&self, writer: &mut Writer, next_topic_number: u32) -> io::Result<()> {
         writer.cut_room()?;
         self.sync_segment(&*writer.file, writer.is_new)?;
+        writer.synced_bytes = writer.bytes;
         self.complete(std::mem::take(&mut writer.unsynced));
         self.view_mut().stream_is_durable(writer.number);
         let mut start = segment_start(next_topic_number, self.log_id);

@@ -67,6 +67,7 @@ fn open(folder: &Path) -> Log {
         segment_bytes: 4096,
         clock: Arc::new(ManualClock::at(1_750_000_000_000)),
         entropy: 7,
+        reserve_bytes: 0,
         threads: false,
         ..LogOptions::default()
     };

@@ -1,29 +1,35 @@
 //! The store on the embedded log: `file:PATH`. What the log can answer from memory is answered at once; the rest goes
-//! to tokio's blocking threads, so that no task waits for the disk.
+//! to tokio's blocking threads, so that no task waits for the disk. When the log fails it is opened anew underneath.
+
+mod supervisor;
 
 use crate::tails::Tails;
 use crate::{
-    Answer, Batch, Clock, CommitError, Damage, Find, Keyed, Page, Past, ReadError, ReadLimit,
+    Answer, Batch, Clock, CommitError, Find, Keyed, Page, Past, ReadError, ReadLimit,
     Receipt, Store, StoreStatus, StoredEvent, SystemClock, TailWatch, TimePage, TimeRange,
     TopicInfo, TopicsWatch,
 };
-use prombus_log::{Files, Listener, Log, LogOptions, OpenReport, OsFiles};
+use prombus_log::{Files, Log, LogOptions, OpenReport, OsFiles};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
+use supervisor::Supervised;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub use prombus_log::OpenError;
 
 /// A store in a folder.
 pub struct FileStore {
-    log: Arc<Log>,
+    supervised: Arc<Supervised>,
+    supervisor: Option<JoinHandle<()>>,
     tails: Arc<Tails>,
     url: String,
 }
 
 impl FileStore {
-    /// Opens the folder at `path`, or makes it, on the machine's clock.
+    /// Opens the folder at `path`, or makes it, on the machine's clock. Where the disk takes no writes the store can be
+    /// read, says so in its status, and takes commits once it does.
     pub fn open(path: &Path) -> Result<(Self, OpenReport), OpenError> {
         Self::open_with(path, Arc::new(SystemClock), LogOptions::default())
     }
@@ -51,21 +57,19 @@ impl FileStore {
         url: String,
     ) -> Result<(Self, OpenReport), OpenError> {
         let tails = Arc::new(Tails::new());
-        let options = LogOptions {
-            listener: Some(Arc::new(TellTails {
-                tails: tails.clone(),
-                on_damage: options.listener,
-            })),
-            ..options
+        let (supervised, report) = Supervised::open(files, options, tails.clone())?;
+        let store = Self {
+            supervisor: Some(supervised.start()?),
+            supervised,
+            tails,
+            url,
         };
-        let (log, report) = Log::open(files, options)?;
-        let log = Arc::new(log);
-        Ok((Self { log, tails, url }, report))
+        Ok((store, report))
     }
 
-    /// The log behind the store.
-    pub fn log(&self) -> &Arc<Log> {
-        &self.log
+    /// The log behind the store, until it fails and another takes its place.
+    pub fn log(&self) -> Arc<Log> {
+        self.supervised.log()
     }
 
     /// What there is once all commits under way are durable or have failed. Whoever reads a record to change it would
@@ -74,7 +78,7 @@ impl FileStore {
         &self,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> Answer<T, ReadError> {
-        let synced = self.log.sync();
+        let synced = self.log().sync();
         Box::pin(async move {
             // After a failure the record is as it was before.
             let _ = synced.await;
@@ -87,7 +91,7 @@ impl FileStore {
         &self,
         read: impl FnOnce(&Log) -> Result<T, ReadError> + Send + 'static,
     ) -> Answer<T, ReadError> {
-        let log = self.log.clone();
+        let log = self.log();
         Box::pin(async move {
             match tokio::task::spawn_blocking(move || read(&log)).await {
                 Ok(answer) => answer,
@@ -101,7 +105,7 @@ impl FileStore {
 
 impl Store for FileStore {
     fn commit(&self, batch: Batch) -> Answer<Receipt, CommitError> {
-        Box::pin(self.log.append_with(&batch, block_in_place))
+        Box::pin(self.log().append_with(&batch, block_in_place))
     }
 
     fn commit_here(&self, batch: Batch) -> Answer<Receipt, CommitError> {
@@ -109,14 +113,14 @@ impl Store for FileStore {
         match runtime {
             // Other tasks of this thread are taken over by another one while it waits for the disk.
             Ok(RuntimeFlavor::MultiThread) => {
-                Box::pin(self.log.append_here(&batch, block_in_place))
+                Box::pin(self.log().append_here(&batch, block_in_place))
             }
             _ => self.commit(batch),
         }
     }
 
     fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError> {
-        match self.log.read_recent(topic, from_seq, limit) {
+        match self.log().read_recent(topic, from_seq, limit) {
             Ok(Some(page)) => answered(Ok(page)),
             Err(error) => answered(Err(error)),
             Ok(None) => {
@@ -148,7 +152,7 @@ impl Store for FileStore {
     }
 
     fn latest(&self, topic: &Arc<str>, key: &str) -> Answer<Option<StoredEvent>, ReadError> {
-        match self.log.latest_recent(topic, key) {
+        match self.log().latest_recent(topic, key) {
             Ok(Some(event)) => answered(Ok(Some(event))),
             Err(error) => answered(Err(error)),
             Ok(None) => {
@@ -179,7 +183,7 @@ impl Store for FileStore {
     }
 
     fn watch(&self, topic: &Arc<str>) -> TailWatch {
-        self.tails.watch(topic, || self.log.tail_seq(topic))
+        self.tails.watch(topic, || self.log().tail_seq(topic))
     }
 
     fn watch_topics(&self) -> TopicsWatch {
@@ -187,31 +191,36 @@ impl Store for FileStore {
     }
 
     fn topic(&self, topic: &str) -> Option<TopicInfo> {
-        self.log.topic(topic)
+        self.log().topic(topic)
     }
 
     fn topics(&self) -> Vec<TopicInfo> {
-        self.log.topics()
+        self.log().topics()
     }
 
     fn get(&self, key: &str) -> Answer<Option<Keyed>, ReadError> {
-        if !self.log.is_changing(key) {
-            return answered(Ok(self.log.get(key)));
+        let log = self.log();
+        if !log.is_changing(key) {
+            return answered(Ok(log.get(key)));
         }
-        let (log, key) = (self.log.clone(), key.to_owned());
+        let key = key.to_owned();
         self.synced(move || log.get(&key))
     }
 
     fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError> {
-        if !self.log.is_any_changing(prefix) {
-            return answered(Ok(self.log.list(prefix)));
+        let log = self.log();
+        if !log.is_any_changing(prefix) {
+            return answered(Ok(log.list(prefix)));
         }
-        let (log, prefix) = (self.log.clone(), prefix.to_owned());
+        let prefix = prefix.to_owned();
         self.synced(move || log.list(&prefix))
     }
 
     fn maintain(&self) -> Answer<(), CommitError> {
-        let log = self.log.clone();
+        let log = self.log();
+        if let Some(failure) = log.failure().filter(|_| log.has_failed()) {
+            return answered(Err(failure.into()));
+        }
         Box::pin(async move {
             let upkeep = tokio::task::spawn_blocking({
                 let log = log.clone();
@@ -232,23 +241,24 @@ impl Store for FileStore {
     }
 
     fn status(&self) -> StoreStatus {
-        let stats = self.log.stats();
+        let log = self.log();
+        let stats = log.stats();
         StoreStatus {
             url: self.url.clone(),
             durability: "fsync: answered after fdatasync, shared by everyone waiting".into(),
-            failed: self.log.failure().map(|failure| failure.cause),
+            failed: log.failure().map(|failure| failure.cause),
             bytes: stats.bytes,
             syncs: stats.syncs,
             sync_micros: stats.sync_micros,
-            damage: self.log.damage(),
-            damage_count: self.log.damage_count(),
+            damage: log.damage(),
+            damage_count: log.damage_count(),
         }
     }
 
     fn close(&self) -> Answer<(), CommitError> {
-        let log = self.log.clone();
+        let supervised = self.supervised.clone();
         Box::pin(async move {
-            match tokio::task::spawn_blocking(move || log.close()).await {
+            match tokio::task::spawn_blocking(move || supervised.close()).await {
                 Ok(outcome) => outcome,
                 Err(error) => Err(CommitError::StoreFailed(crate::StoreFailed {
                     cause: error.to_string().into(),
@@ -269,29 +279,12 @@ fn block_in_place(work: &mut dyn FnMut()) {
     }
 }
 
-/// Passes on what the log says of its tails.
-struct TellTails {
-    tails: Arc<Tails>,
-    /// Hears of damage.
-    on_damage: Option<Arc<dyn Listener>>,
-}
-
-impl Listener for TellTails {
-    fn tail_moved(&self, topic: &str, tail_seq: u64) {
-        self.tails.moved(topic, tail_seq);
-    }
-
-    fn is_followed(&self) -> bool {
-        self.tails.is_followed()
-    }
-
-    fn topics_changed(&self) {
-        self.tails.topics_changed();
-    }
-
-    fn damage_found(&self, damage: &Damage) {
-        if let Some(listener) = &self.on_damage {
-            listener.damage_found(damage);
+impl Drop for FileStore {
+    fn drop(&mut self) {
+        self.supervised.stop();
+        if let Some(supervisor) = self.supervisor.take() {
+            // A thread that panicked has nothing left to stop.
+            let _ = supervisor.join();
         }
     }
 }

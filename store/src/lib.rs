@@ -91,8 +91,10 @@ pub struct StoreStatus {
 /// 7. **Keyed records.** Versions grow with each write of a key, also where it was deleted in between while the store
 ///    was open. Reads see what has been committed, with its events: whoever sees a record sees the events of the batch
 ///    that wrote it. A read that comes after a commit was asked for sees that one too, unless it fails.
-/// 8. **Failure.** After a failed write every commit fails with `StoreFailed` until the store is reopened; reads go
-///    on. Nothing panics on damage.
+/// 8. **Failure.** After a failed write commits fail with `StoreFailed` until the store takes writes again, which it
+///    finds out by itself; reads and watches go on throughout. What was acknowledged or shown stays where it was, and
+///    a batch that failed happens once or not at all. A store that cannot write when it is opened can be read. Nothing
+///    panics on damage.
 /// 9. **Bounds.** Memory does not grow with the number of stored events (the memory store excepted: there it is the
 ///    point).
 pub trait Store: Send + Sync + 'static {

@@ -83,6 +83,14 @@ impl Tails {
         }
     }
 
+    /// Tells all followers where their topics' tails are, which `tail` says.
+    pub(crate) fn refresh(&self, tail: impl Fn(&str) -> u64) {
+        for (topic, sender) in &*self.lock() {
+            let tail = tail(topic);
+            sender.send_if_modified(|known| std::mem::replace(known, tail) != tail);
+        }
+    }
+
     /// Whether there may be somebody who follows a topic.
     pub(crate) fn is_followed(&self) -> bool {
         !self.lock().is_empty()

@@ -121,7 +121,7 @@ pub enum GroupError {
         /// What the system said.
         cause: Arc<str>,
     },
-    /// The store takes no more writes.
+    /// The store takes no writes.
     #[error(transparent)]
     StoreFailed(#[from] StoreFailed),
     /// The bus is closed.

@@ -3,6 +3,7 @@
 
 mod burying;
 mod delivering;
+mod doubt;
 mod joining;
 mod obeying;
 mod reading;
@@ -170,7 +171,7 @@ impl Owner {
             },
             page = reading::done(&mut self.reading) => self.take_page(page),
             gathered = burying::done(&mut self.gathering) => self.take_gathered(gathered),
-            written = writing::done(&mut self.writing) => return self.take_written(written),
+            written = writing::done(&mut self.writing) => return self.take_written(written).await,
             () = self.inbox.arrived() => {}
             moved = self.tail.moved(), if self.hungry => {
                 if !moved {

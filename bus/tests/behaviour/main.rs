@@ -5,6 +5,7 @@ mod atomic;
 mod close;
 mod cursors;
 mod dead_letters;
+mod doubt;
 mod ephemeral;
 mod errors;
 mod exactly_once;

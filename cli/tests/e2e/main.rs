@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod damage;
+mod full_disk;
 mod groups;
 mod keys;
 mod lifetime;

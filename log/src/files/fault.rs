@@ -89,6 +89,11 @@ impl FaultFiles {
         self.disk.state().faults = Faults::default();
     }
 
+    /// Whether a sync of names failed, so that no change of names since then is safe from a power loss.
+    pub fn has_names_in_doubt(&self) -> bool {
+        self.disk.state().names.is_in_doubt()
+    }
+
     /// How many syncs were asked for, of files and of names.
     pub fn syncs(&self) -> u64 {
         self.disk.state().syncs
@@ -182,6 +187,10 @@ impl Files for FaultFiles {
                 Ok(())
             }
         }
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        Ok(self.disk.look()?.room())
     }
 }
 

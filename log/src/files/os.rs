@@ -175,6 +175,11 @@ impl Files for OsFiles {
         }
         Ok(())
     }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let disk = rustix::fs::statvfs(&self.folder)?;
+        Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
 }
 
 struct OsFile(fs::File);

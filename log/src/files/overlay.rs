@@ -1,98 +1,118 @@
-//! A folder over another one that is never changed: what is written, renamed or removed here happens in memory only.
-//! Checking a log opens it on such a folder, so that the check does exactly what a start does.
+//! A folder whose changes stay in memory, over one that is only read. A log on a disk that takes no writes is opened on
+//! this, and so is one that is checked: recovery does all that it does at a start, and nothing of it reaches the disk.
 
 use super::{File, Files};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a check may rebuild in memory: indexes, and segments without their bad bytes.
-pub(crate) const MAX_OVERLAY_BYTES: u64 = 2 << 30;
+/// What changes may take in memory together, among them indexes and segments that are written again without their bad
+/// bytes; beyond it they fail.
+const MAX_OVERLAY_BYTES: usize = 2 << 30;
 
-/// Another folder, and what would be different in it.
-pub(crate) struct OverlayFiles {
-    below: Arc<dyn Files>,
-    /// Names that are not as in the folder below; `None` for those that are gone.
-    changed: Mutex<BTreeMap<String, Option<Arc<OverlayFile>>>>,
-    used_bytes: Arc<Mutex<u64>>,
+/// Another folder with changes that are kept in memory.
+pub struct OverlayFiles {
+    files: Arc<dyn Files>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Names that differ from the folder's: what they stand for, `None` where they are gone.
+    names: BTreeMap<String, Option<Arc<OverlayFile>>>,
+    /// Bytes that changes take.
+    bytes: usize,
+}
+
+/// A file of the folder, or none, with what was written over it.
+struct OverlayFile {
+    base: Option<Arc<dyn File>>,
+    changes: Mutex<Changes>,
+    state: Arc<Mutex<State>>,
+}
+
+struct Changes {
+    /// What the file's length is.
+    bytes: u64,
+    /// So much of the base still shows; what was cut off does not come back.
+    base_bytes: u64,
+    /// Written bytes by offset, without overlaps.
+    pieces: BTreeMap<u64, Vec<u8>>,
 }
 
 impl OverlayFiles {
-    pub(crate) fn new(below: Arc<dyn Files>) -> Self {
+    /// The folder as it is, for whoever has it locked.
+    pub fn new(files: Arc<dyn Files>) -> Self {
         Self {
-            below,
-            changed: Mutex::default(),
-            used_bytes: Arc::default(),
+            files,
+            state: Arc::default(),
         }
     }
 
-    /// The names of files with content that differs from the folder below.
+    /// The names of files that were written anew.
     pub(crate) fn rewritten(&self) -> Vec<String> {
-        let changed = self.changed();
-        let is_here = |file: &Arc<OverlayFile>| matches!(*lock(&file.content), Content::Here(_));
-        let here = changed
-            .iter()
-            .filter(|(_, file)| file.as_ref().is_some_and(is_here));
-        here.map(|(name, _)| name.clone()).collect()
+        let state = lock(&self.state);
+        let is_new = |file: &Arc<OverlayFile>| file.base.is_none();
+        let names = state.names.iter();
+        let new = names.filter(|(_, file)| file.as_ref().is_some_and(is_new));
+        new.map(|(name, _)| name.clone()).collect()
     }
 
-    fn changed(&self) -> MutexGuard<'_, BTreeMap<String, Option<Arc<OverlayFile>>>> {
-        lock(&self.changed)
+    fn add(&self, name: &str, base: Option<Arc<dyn File>>) -> io::Result<Arc<OverlayFile>> {
+        let bytes = base.as_ref().map_or(Ok(0), |base| base.bytes())?;
+        let file = Arc::new(OverlayFile {
+            base,
+            changes: Mutex::new(Changes {
+                bytes,
+                base_bytes: bytes,
+                pieces: BTreeMap::new(),
+            }),
+            state: self.state.clone(),
+        });
+        let mut state = lock(&self.state);
+        state.names.insert(name.to_owned(), Some(file.clone()));
+        Ok(file)
     }
 
     fn find(&self, name: &str) -> io::Result<Arc<OverlayFile>> {
-        if let Some(changed) = self.changed().get(name) {
-            return changed
-                .clone()
-                .ok_or_else(|| io::ErrorKind::NotFound.into());
+        let known = lock(&self.state).names.get(name).cloned();
+        match known {
+            Some(Some(file)) => Ok(file),
+            Some(None) => Err(io::ErrorKind::NotFound.into()),
+            None => self.add(name, Some(self.files.open(name)?)),
         }
-        let file = self.below.open(name)?;
-        let bytes = file.bytes()?;
-        Ok(self.file(Content::Below { file, bytes }))
-    }
-
-    fn file(&self, content: Content) -> Arc<OverlayFile> {
-        Arc::new(OverlayFile {
-            content: Mutex::new(content),
-            used_bytes: self.used_bytes.clone(),
-        })
     }
 }
 
 impl Files for OverlayFiles {
     fn list(&self) -> io::Result<Vec<String>> {
-        let changed = self.changed();
-        let mut names = self.below.list()?;
-        names.retain(|name| !changed.contains_key(name));
-        let here = changed.iter().filter(|(_, file)| file.is_some());
-        names.extend(here.map(|(name, _)| name.clone()));
+        let mut names = self.files.list()?;
+        let state = lock(&self.state);
+        names.retain(|name| !state.names.contains_key(name));
+        let changed = state.names.iter().filter(|(_, file)| file.is_some());
+        names.extend(changed.map(|(name, _)| name.clone()));
         Ok(names)
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        let file = self.find(name)?;
-        // A write through this handle has to be seen by the next one.
-        self.changed().insert(name.to_owned(), Some(file.clone()));
-        Ok(file)
+        Ok(self.find(name)?)
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        let file = self.file(Content::Here(Vec::new()));
-        self.changed().insert(name.to_owned(), Some(file.clone()));
-        Ok(file)
+        Ok(self.add(name, None)?)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let file = self.find(from)?;
-        let mut changed = self.changed();
-        changed.insert(from.to_owned(), None);
-        changed.insert(to.to_owned(), Some(file));
+        let mut state = lock(&self.state);
+        state.names.insert(from.to_owned(), None);
+        state.names.insert(to.to_owned(), Some(file));
         Ok(())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.find(name)?;
-        self.changed().insert(name.to_owned(), None);
+        lock(&self.state).names.insert(name.to_owned(), None);
         Ok(())
     }
 
@@ -101,106 +121,45 @@ impl Files for OverlayFiles {
     }
 
     fn lock(&self) -> io::Result<()> {
-        self.below.lock()
-    }
-}
-
-struct OverlayFile {
-    content: Mutex<Content>,
-    used_bytes: Arc<Mutex<u64>>,
-}
-
-enum Content {
-    /// The first `bytes` of a file of the folder below.
-    Below {
-        file: Arc<dyn File>,
-        bytes: u64,
-    },
-    Here(Vec<u8>),
-}
-
-impl Content {
-    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-        match self {
-            Self::Below { file, bytes } => {
-                let left = bytes.saturating_sub(at).min(buffer.len() as u64);
-                file.read_at(&mut buffer[..left as usize], at)
-            }
-            Self::Here(content) => {
-                let rest = content.get(at as usize..).unwrap_or_default();
-                let read = rest.len().min(buffer.len());
-                buffer[..read].copy_from_slice(&rest[..read]);
-                Ok(read)
-            }
-        }
-    }
-}
-
-impl OverlayFile {
-    /// The content as bytes in memory that end at `end` at least.
-    fn own<'a>(&self, content: &'a mut Content, end: u64) -> io::Result<&'a mut Vec<u8>> {
-        let have = match content {
-            Content::Here(bytes) => bytes.len() as u64,
-            Content::Below { .. } => 0,
-        };
-        if let Content::Below { file, bytes } = content {
-            let end = end.max(*bytes);
-            self.take(end)?;
-            let mut copy = vec![0; *bytes as usize];
-            file.read_at(&mut copy, 0)?;
-            *content = Content::Here(copy);
-        } else {
-            self.take(end.saturating_sub(have))?;
-        }
-        match content {
-            Content::Here(bytes) => {
-                let length = bytes.len().max(end as usize);
-                bytes.resize(length, 0);
-                Ok(bytes)
-            }
-            Content::Below { .. } => Err(io::ErrorKind::InvalidData.into()),
-        }
-    }
-
-    fn take(&self, bytes: u64) -> io::Result<()> {
-        let mut used = lock(&self.used_bytes);
-        *used += bytes;
-        if *used > MAX_OVERLAY_BYTES {
-            let cause = "more is damaged than a check rebuilds in memory; open a copy instead";
-            return Err(io::Error::new(io::ErrorKind::OutOfMemory, cause));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for OverlayFile {
-    fn drop(&mut self) {
-        let content = self
-            .content
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Content::Here(bytes) = content {
-            let mut used = lock(&self.used_bytes);
-            *used = used.saturating_sub(bytes.len() as u64);
-        }
+        self.files.lock()
     }
 }
 
 impl File for OverlayFile {
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-        lock(&self.content).read_at(buffer, at)
+        let changes = lock(&self.changes);
+        let end = changes.bytes.min(at.saturating_add(buffer.len() as u64));
+        let length = end.saturating_sub(at) as usize;
+        let buffer = &mut buffer[..length];
+        buffer.fill(0);
+        let shown = changes.base_bytes.saturating_sub(at).min(length as u64) as usize;
+        if let Some(base) = &self.base {
+            base.read_at(&mut buffer[..shown], at)?;
+        }
+        for (&from, piece) in changes.pieces.range(..end) {
+            let to = from + piece.len() as u64;
+            if to > at {
+                let (start, stop) = (from.max(at), to.min(end));
+                let target = &mut buffer[(start - at) as usize..(stop - at) as usize];
+                target.copy_from_slice(&piece[(start - from) as usize..(stop - from) as usize]);
+            }
+        }
+        Ok(length)
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        let mut content = lock(&self.content);
-        // What is written over itself, as a start does with what it cannot believe to be synced, needs no memory.
+        // Recovery writes what is not proven over itself, which is nothing to keep.
         let mut there = vec![0; bytes.len()];
-        if content.read_at(&mut there, at)? == bytes.len() && there == bytes {
+        if self.read_at(&mut there, at)? == bytes.len() && there == bytes {
             return Ok(());
         }
-        let end = at + bytes.len() as u64;
-        let here = self.own(&mut content, end)?;
-        here[at as usize..end as usize].copy_from_slice(bytes);
+        let mut state = lock(&self.state);
+        if state.bytes + bytes.len() > MAX_OVERLAY_BYTES {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        state.bytes += bytes.len();
+        drop(state);
+        lock(&self.changes).write(bytes, at);
         Ok(())
     }
 
@@ -209,20 +168,48 @@ impl File for OverlayFile {
     }
 
     fn bytes(&self) -> io::Result<u64> {
-        Ok(match &*lock(&self.content) {
-            Content::Below { bytes, .. } => *bytes,
-            Content::Here(bytes) => bytes.len() as u64,
-        })
+        Ok(lock(&self.changes).bytes)
     }
 
-    fn truncate(&self, to: u64) -> io::Result<()> {
-        let mut content = lock(&self.content);
-        match &mut *content {
-            Content::Below { bytes, .. } if to <= *bytes => *bytes = to,
-            Content::Here(bytes) if to <= bytes.len() as u64 => bytes.truncate(to as usize),
-            _ => drop(self.own(&mut content, to)?),
-        }
+    fn truncate(&self, bytes: u64) -> io::Result<()> {
+        let mut changes = lock(&self.changes);
+        changes.base_bytes = changes.base_bytes.min(bytes);
+        changes.cut(bytes, u64::MAX);
+        changes.bytes = bytes;
         Ok(())
+    }
+}
+
+impl Changes {
+    fn write(&mut self, bytes: &[u8], at: u64) {
+        let end = at + bytes.len() as u64;
+        self.cut(at, end);
+        self.pieces.insert(at, bytes.to_vec());
+        self.bytes = self.bytes.max(end);
+    }
+
+    /// Forgets what was written from `from` to `to`.
+    fn cut(&mut self, from: u64, to: u64) {
+        let touched: Vec<u64> = self
+            .pieces
+            .range(..to)
+            .filter(|(start, piece)| *start + piece.len() as u64 > from)
+            .map(|(start, _)| *start)
+            .collect();
+        for start in touched {
+            let Some(piece) = self.pieces.remove(&start) else {
+                continue;
+            };
+            let end = start + piece.len() as u64;
+            if start < from {
+                let kept = piece[..(from - start) as usize].to_vec();
+                self.pieces.insert(start, kept);
+            }
+            if end > to {
+                let kept = piece[(to - start) as usize..].to_vec();
+                self.pieces.insert(to, kept);
+            }
+        }
     }
 }
 
@@ -234,44 +221,63 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::files::fault::FaultFiles;
+    use proptest::prelude::*;
 
-    fn text(files: &dyn Files, name: &str) -> String {
-        String::from_utf8(crate::files::read_whole(files, name).unwrap()).unwrap()
+    proptest! {
+        /// The same changes give the same content as on a folder that takes them, and the folder below stays as it is.
+        #[test]
+        fn changes_show_and_the_folder_stays(
+            before: Vec<u8>,
+            steps in prop::collection::vec((any::<bool>(), 0..300u64, prop::collection::vec(any::<u8>(), 0..80)), 0..20),
+            read_from in 0..400u64, read_bytes in 0..400usize,
+        ) {
+            let disk = Arc::new(FaultFiles::new());
+            disk.create("one").unwrap().write_at(&before, 0).unwrap();
+            let model = disk.copy();
+            let overlay = OverlayFiles::new(disk.clone());
+            for (cut, at, bytes) in steps {
+                for files in [&model as &dyn Files, &overlay] {
+                    let file = files.open("one").unwrap();
+                    match cut {
+                        true => file.truncate(at).unwrap(),
+                        false if bytes.is_empty() => {}
+                        false => file.write_at(&bytes, at).unwrap(),
+                    }
+                }
+                let [expected, found] = [&model as &dyn Files, &overlay].map(|files| {
+                    let file = files.open("one").unwrap();
+                    let mut buffer = vec![7; read_bytes];
+                    let read = file.read_at(&mut buffer, read_from).unwrap();
+                    buffer.truncate(read);
+                    (file.bytes().unwrap(), buffer)
+                });
+                prop_assert_eq!(expected, found);
+            }
+            prop_assert_eq!(disk.bytes_of("one").unwrap(), before);
+        }
     }
 
     #[test]
-    fn changes_are_seen_above_and_leave_the_folder_below_alone() {
-        let below = Arc::new(FaultFiles::new());
-        for (name, content) in [("a", "first"), ("b", "second"), ("c", "third")] {
-            below
-                .create(name)
+    fn names_change_in_memory_only() {
+        let disk = Arc::new(FaultFiles::new());
+        for name in ["a", "b", "c"] {
+            disk.create(name)
                 .unwrap()
-                .write_at(content.as_bytes(), 0)
+                .write_at(name.as_bytes(), 0)
                 .unwrap();
         }
-        let writes = below.writes();
-        let above = OverlayFiles::new(below.clone());
-        let file = above.open("a").unwrap();
-        file.write_at(b"fir", 0).unwrap();
-        file.write_at(b"X", 7).unwrap();
-        assert_eq!(text(&above, "a"), "first\0\0X");
-        file.truncate(2).unwrap();
-        file.truncate(3).unwrap();
-        assert_eq!(text(&above, "a"), "fi\0");
-        above.open("c").unwrap().truncate(2).unwrap();
-        assert_eq!(text(&above, "c"), "th");
-        above.rename("b", "d").unwrap();
-        assert!(above.open("b").is_err() && above.remove("b").is_err());
-        above.remove("c").unwrap();
-        above.create("e").unwrap();
-        let mut names = above.list().unwrap();
+        let overlay = OverlayFiles::new(disk.clone());
+        overlay.rename("a", "b").unwrap();
+        overlay.remove("c").unwrap();
+        overlay.create("d").unwrap();
+        let mut names = overlay.list().unwrap();
         names.sort();
-        assert_eq!(names, ["a", "d", "e"]);
-        assert_eq!(text(&above, "d"), "second");
-        assert_eq!(below.writes(), writes);
-        assert_eq!(
-            (text(&*below, "a"), text(&*below, "b")),
-            ("first".into(), "second".into())
-        );
+        assert_eq!(names, ["b", "d"]);
+        let mut read = [0];
+        overlay.open("b").unwrap().read_at(&mut read, 0).unwrap();
+        assert_eq!(&read, b"a");
+        assert!(overlay.open("c").is_err());
+        assert_eq!(disk.list().unwrap(), ["a", "b", "c"]);
+        assert_eq!(disk.bytes_of("b").unwrap(), b"b");
     }
 }

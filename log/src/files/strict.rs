@@ -57,4 +57,8 @@ impl Files for StrictFiles {
     fn lock(&self) -> io::Result<()> {
         self.files.lock()
     }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.files.free_bytes()
+    }
 }

@@ -1,6 +1,6 @@
 //! Files that are read and replaced as a whole.
 
-use super::Files;
+use super::{File, Files};
 use crate::pace::PIECE_BYTES;
 use std::io;
 
@@ -17,6 +17,16 @@ pub(crate) fn read_whole(files: &dyn Files, name: &str) -> io::Result<Vec<u8>> {
 pub(crate) fn write_whole(files: &dyn Files, name: &str, bytes: &[u8]) -> io::Result<()> {
     let unfinished = crate::segment::unfinished(name);
     let file = files.create(&unfinished)?;
+    if let Err(error) = write_in_pieces(&*file, bytes) {
+        // On a full disk its space would be missing elsewhere.
+        let _ = files.remove(&unfinished);
+        return Err(error);
+    }
+    files.rename(&unfinished, name)?;
+    files.sync_names()
+}
+
+fn write_in_pieces(file: &dyn File, bytes: &[u8]) -> io::Result<()> {
     let mut at = 0;
     for piece in bytes.chunks(PIECE_BYTES) {
         file.write_at(piece, at)?;
@@ -25,7 +35,5 @@ pub(crate) fn write_whole(files: &dyn Files, name: &str, bytes: &[u8]) -> io::Re
             file.sync()?;
         }
     }
-    file.sync()?;
-    files.rename(&unfinished, name)?;
-    files.sync_names()
+    file.sync()
 }

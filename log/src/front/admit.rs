@@ -41,6 +41,11 @@ impl Front {
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
         }
+        if batch.events().len() > 0
+            && let Some(full) = &self.full
+        {
+            return Err(full.clone().into());
+        }
         if self.pending.bytes.len() > self.limits.max_pending_bytes {
             return Err(limit("max_pending_bytes", self.limits.max_pending_bytes));
         }
@@ -82,6 +87,7 @@ impl Front {
         }
         self.pending.awaited = true;
         self.sync_wanted |= wants_sync;
+        self.pending.acknowledged_on_write |= !wants_sync;
         let gate = match wants_sync {
             true => self.pending.synced.clone(),
             false => self.pending.written.clone(),

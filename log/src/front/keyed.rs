@@ -59,6 +59,11 @@ impl KeyedRecords {
         self.deleted_version
     }
 
+    /// Lets records that are not there go on behind this version too.
+    pub(crate) fn raise_deleted_version(&mut self, version: u64) {
+        self.deleted_version = self.deleted_version.max(version);
+    }
+
     /// Writes a record and says what readers are to see of that.
     pub(crate) fn put(&mut self, key: &Arc<str>, value: &Arc<[u8]>) -> (u64, KeyedChange) {
         let old = self.latest.get(key).map(|old| old.version);

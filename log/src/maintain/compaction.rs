@@ -34,6 +34,9 @@ impl Shared {
         for due in self.topics_to_compact() {
             let number = due.number;
             for segment in self.segments_to_compact(&due.topic, number)? {
+                if !self.has_room_for(segment.data_bytes) {
+                    continue;
+                }
                 let created_ms = segment.header.created_ms;
                 self.rewrite(&[segment], |event| {
                     if event.topic_number() != number {

@@ -95,6 +95,24 @@ impl Shared {
         segments: &[Arc<Sealed>],
         keep: impl Fn(&StoredEvent) -> Result<bool, ReadError>,
     ) -> io::Result<()> {
+        let outcome = self.rewrite_kept(segments, keep);
+        if let (Err(_), Some(first)) = (&outcome, segments.first()) {
+            self.discard_unfinished(first.header.number);
+        }
+        outcome
+    }
+
+    /// Removes what a segment that could not be finished takes: on a full disk it would be missing elsewhere.
+    pub(super) fn discard_unfinished(&self, number: u64) {
+        // There may be none, and opening the log removes it too.
+        let _ = self.files.remove(&unfinished(&data_name(number)));
+    }
+
+    fn rewrite_kept(
+        &self,
+        segments: &[Arc<Sealed>],
+        keep: impl Fn(&StoredEvent) -> Result<bool, ReadError>,
+    ) -> io::Result<()> {
         let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
             return Ok(());
         };

@@ -67,7 +67,10 @@ impl Shared {
             let sealed = match full.topics.len() {
                 0 => None,
                 1 => Some(self.seal_in_place(&full)?),
-                _ => Some(self.seal_grouped(&full, &progress)?),
+                _ => {
+                    let sealed = self.seal_grouped(&full, &progress);
+                    Some(sealed.inspect_err(|_| self.discard_unfinished(number))?)
+                }
             };
             self.move_to_sealed(number, sealed.as_ref())?;
             if let Some(sealed) = &sealed {

@@ -5,6 +5,7 @@ use crate::client_ids::segments_of_name;
 use crate::closed_mark::CLOSED_NAME;
 use crate::damage::is_about_damage;
 use crate::files::Files;
+use crate::reserve::RESERVE_NAME;
 use crate::segment::{
     HEADER_BYTES, HeaderError, SegmentHeader, data_name, index_number_of, number_of,
 };
@@ -70,7 +71,7 @@ fn is_ours(name: &str) -> bool {
         || index_number_of(name).is_some()
         || run_number_of(name).is_some()
         || segments_of_name(name).is_some()
-        || [CLOSED_NAME, CUT_TAIL_NAME, SEGMENTS_NAME].contains(&name)
+        || [CLOSED_NAME, CUT_TAIL_NAME, SEGMENTS_NAME, RESERVE_NAME].contains(&name)
         || is_about_damage(name)
 }
 

@@ -99,6 +99,7 @@ pub(crate) fn options(clock: &Arc<ManualClock>, segment_bytes: u64) -> LogOption
         tombstone_ms: 2000,
         clock: clock.clone(),
         entropy: 7,
+        reserve_bytes: 0,
         threads: false,
         ..LogOptions::default()
     }

@@ -17,6 +17,7 @@ mod opening;
 mod plan;
 mod random_ids;
 mod reading;
+mod reopening;
 mod retention;
 mod seeds;
 mod state_runs;

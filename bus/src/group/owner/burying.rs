@@ -93,8 +93,8 @@ impl Owner {
         match self.burial_batch(&originals, &seqs, now_ms) {
             Ok(batch) => {
                 let changes = self.state.changes();
-                let answer = self.core.store.commit(batch);
-                self.writing = Some(Writing::new(answer, changes).burying(seqs));
+                let writing = Writing::begin(&*self.core.store, batch, changes);
+                self.writing = Some(writing.burying(seqs));
             }
             Err(_) => {
                 self.state.not_buried(&seqs);

@@ -23,7 +23,7 @@ const LOOKS_IN_VAIN: u32 = 8;
 /// A step that was taken in: its events stand still until it is written.
 pub(super) struct Step {
     /// The events that it acknowledges, each once.
-    seqs: Vec<u64>,
+    pub(super) seqs: Vec<u64>,
     /// What it publishes.
     events: WholeBatch,
     reply: StepReply,
@@ -40,6 +40,13 @@ pub(super) struct Steps {
 impl Steps {
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// Lets steps that were not written be the next again.
+    pub(super) fn put_back(&mut self, steps: Vec<Step>) {
+        for step in steps.into_iter().rev() {
+            self.waiting.push_front(step);
+        }
     }
 }
 
@@ -124,8 +131,8 @@ impl Owner {
             batch.change(self.record_change(version, &seqs));
         }
         let changes = self.state.changes();
-        let answer = self.core.store.commit(batch);
-        self.writing = Some(Writing::new(answer, changes).stepping(taken));
+        let writing = Writing::begin(&*self.core.store, batch, changes);
+        self.writing = Some(writing.stepping(taken));
     }
 
     /// The steps are stored: their events are settled.
@@ -160,9 +167,7 @@ impl Owner {
         };
         if is_of_one && steps.len() > 1 {
             self.steps.alone = steps.len();
-            for step in steps.into_iter().rev() {
-                self.steps.waiting.push_front(step);
-            }
+            self.steps.put_back(steps);
             return;
         }
         for step in steps {

@@ -1,13 +1,14 @@
 //! Writing the group down: its record, alone or together with dead letters or steps, one write at a time. The record's version
 //! is checked with every write, so that of two owners only one can win.
 
+use super::doubt::{Doubt, record_value};
 use super::stepping::Step;
 use super::{Existence, Owner, Stop};
 use crate::error::GroupError;
 use crate::group::record::record_key;
 use crate::group::subscriber::Ended;
 use crate::options::BusOptions;
-use prombus_store::{Answer, Batch, Change, CommitError, Expect, Receipt};
+use prombus_store::{Answer, Batch, Change, CommitError, Expect, Receipt, Store};
 use std::sync::Arc;
 
 /// The longest that writing rests after failures.
@@ -22,11 +23,14 @@ pub(super) struct Writing {
     burying: Vec<u64>,
     /// The steps that are in it.
     steps: Vec<Step>,
+    /// The group's record in it.
+    value: Option<Arc<[u8]>>,
 }
 
 /// A write that is done.
 pub(super) struct Written {
     committed: Result<Receipt, CommitError>,
+    value: Option<Arc<[u8]>>,
     changes: u64,
     burying: Vec<u64>,
     steps: Vec<Step>,
@@ -45,6 +49,8 @@ pub(super) struct Flushing {
     rest_until_ms: u64,
     /// Why the store did not take the record, until it does.
     pub(super) refused: Option<Arc<str>>,
+    /// Writes that may have happened although they were answered with a failure.
+    pub(super) doubt: Doubt,
 }
 
 /// Waits for the write that is under way, for ever where there is none.
@@ -55,6 +61,7 @@ pub(super) async fn done(writing: &mut Option<Writing>) -> Written {
     let committed = under_way.answer.as_mut().await;
     let written = Written {
         committed,
+        value: under_way.value.take(),
         changes: under_way.changes,
         burying: std::mem::take(&mut under_way.burying),
         steps: std::mem::take(&mut under_way.steps),
@@ -64,9 +71,12 @@ pub(super) async fn done(writing: &mut Option<Writing>) -> Written {
 }
 
 impl Writing {
-    pub(super) fn new(answer: Answer<Receipt, CommitError>, changes: u64) -> Self {
+    /// Commits a batch with the group's record as of these changes.
+    pub(super) fn begin(store: &dyn Store, batch: Batch, changes: u64) -> Self {
+        let value = record_value(&batch);
         Self {
-            answer,
+            answer: store.commit(batch),
+            value,
             changes,
             burying: Vec::new(),
             steps: Vec::new(),
@@ -94,6 +104,7 @@ impl Flushing {
         self.failures = 0;
         self.rest_until_ms = 0;
         self.refused = None;
+        self.doubt.clear();
     }
 
     /// Lets writing rest, longer with each failure.
@@ -170,7 +181,11 @@ impl Owner {
         let mut batch = Batch::new();
         batch.change(self.record_change(version, &[]));
         let changes = self.state.changes();
+        let value = record_value(&batch);
         let committed = self.core.store.commit(batch).await;
+        if let (Err(CommitError::StoreFailed(_)), Some(value)) = (&committed, value) {
+            self.flushing.doubt.add(value, Vec::new());
+        }
         let receipt = committed.map_err(|error| self.not_written(error))?;
         if let Some(&version) = receipt.versions.first() {
             self.existence = Existence::Stored { version };
@@ -183,7 +198,7 @@ impl Owner {
     pub(super) async fn finish_write(&mut self) -> Option<Stop> {
         self.writing.as_ref()?;
         let written = done(&mut self.writing).await;
-        self.take_written(written)
+        self.take_written(written).await
     }
 
     pub(super) fn is_writing_steps(&self) -> bool {
@@ -192,7 +207,7 @@ impl Owner {
     }
 
     /// Takes note of a write; a group that someone else has written is theirs now.
-    pub(super) fn take_written(&mut self, written: Written) -> Option<Stop> {
+    pub(super) async fn take_written(&mut self, written: Written) -> Option<Stop> {
         let now_ms = self.core.now_ms();
         match written.committed {
             Ok(receipt) => {
@@ -214,6 +229,19 @@ impl Owner {
                 self.return_credit();
                 None
             }
+            Err(CommitError::VersionMismatch(_)) if self.resolve_doubt(now_ms).await => {
+                self.state.not_buried(&written.burying);
+                // A step for what is settled by now would publish it a second time.
+                let (open, settled) = written.steps.into_iter().partition(|step| {
+                    let mut seqs = step.seqs.iter();
+                    seqs.all(|&seq| self.state.is_stepping(seq))
+                });
+                self.steps.put_back(open);
+                self.steps_taken_over(settled);
+                self.flushing.rest_until_ms = 0;
+                self.return_credit();
+                None
+            }
             Err(CommitError::VersionMismatch(_)) => {
                 self.steps_taken_over(written.steps);
                 Some(Stop::Abandoning(Ended::TakenOver))
@@ -221,6 +249,11 @@ impl Owner {
             Err(error) => {
                 if let CommitError::UnknownTopic(unknown) = &error {
                     self.core.topics.forget(&unknown.topic);
+                }
+                if let (CommitError::StoreFailed(_), Some(value)) = (&error, written.value) {
+                    let stepping = written.steps.iter().flat_map(|step| &step.seqs);
+                    let settling = written.burying.iter().chain(stepping);
+                    self.flushing.doubt.add(value, settling.copied().collect());
                 }
                 self.state.not_buried(&written.burying);
                 if written.steps.is_empty() || matches!(error, CommitError::StoreFailed(_)) {
@@ -257,8 +290,7 @@ impl Owner {
             let mut batch = Batch::new();
             batch.change(self.record_change(version, &[]));
             let changes = self.state.changes();
-            let answer = self.core.store.commit(batch);
-            self.writing = Some(Writing::new(answer, changes));
+            self.writing = Some(Writing::begin(&*self.core.store, batch, changes));
         }
     }
 }

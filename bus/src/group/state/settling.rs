@@ -149,6 +149,13 @@ impl GroupState {
         }
     }
 
+    /// Settles events that the stored record turned out to have as settled.
+    pub(crate) fn found_settled(&mut self, seqs: &[u64], now_ms: u64) {
+        for &seq in seqs {
+            self.settle(seq, now_ms);
+        }
+    }
+
     /// Queues events again whose dead letters could not be written.
     pub(crate) fn not_buried(&mut self, seqs: &[u64]) {
         for &seq in seqs.iter().rev() {

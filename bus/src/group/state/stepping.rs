@@ -126,7 +126,7 @@ impl GroupState {
     }
 
     /// Not so any more where the cursor was set meanwhile.
-    fn is_stepping(&self, seq: u64) -> bool {
+    pub(crate) fn is_stepping(&self, seq: u64) -> bool {
         let stage = self.unsettled.get(seq).map(|slot| slot.stage);
         matches!(stage, Some(Stage::Stepping(_) | Stage::SteppingLate { .. }))
     }

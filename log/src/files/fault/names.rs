@@ -86,6 +86,10 @@ impl Names {
         self.stuck = true;
     }
 
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.stuck
+    }
+
     pub(super) fn total_bytes(&self) -> u64 {
         let contents = self.current.values();
         contents

@@ -487,6 +487,7 @@ fn options(clock: &Arc<ManualClock>, segment_bytes: u64) -> LogOptions {
         tombstone_ms: TOMBSTONE_MS,
         clock: clock.clone(),
         entropy: 7,
+        reserve_bytes: 0,
         threads: false,
         ..LogOptions::default()
     }
