@@ -29,7 +29,7 @@ use crate::front::{Front, Group, KeyedRecords, Limits, Topics};
 use crate::hashing::GivenMap;
 use crate::options::LogOptions;
 use crate::recent::Recent;
-use crate::reserve::{RESERVE_NAME, Reserve, give_up, is_full};
+use crate::reserve::{Reserve, give_up, is_full};
 use crate::segment::cache::SectionCache;
 use crate::segment::index::{Index, IndexError, IndexFor};
 use crate::segment::sealed::Sealed;

@@ -5,9 +5,9 @@ mod supervisor;
 
 use crate::tails::Tails;
 use crate::{
-    Answer, Batch, Clock, CommitError, Find, Keyed, Page, Past, ReadError, ReadLimit,
-    Receipt, Store, StoreStatus, StoredEvent, SystemClock, TailWatch, TimePage, TimeRange,
-    TopicInfo, TopicsWatch,
+    Answer, Batch, Clock, CommitError, Find, Keyed, Page, Past, ReadError, ReadLimit, Receipt,
+    Store, StoreStatus, StoredEvent, SystemClock, TailWatch, TimePage, TimeRange, TopicInfo,
+    TopicsWatch,
 };
 use prombus_log::{Files, Log, LogOptions, OpenReport, OsFiles};
 use std::hash::{BuildHasher, RandomState};
