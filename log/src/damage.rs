@@ -202,7 +202,8 @@ impl fmt::Display for DamagedEvent {
 /// Whether its sentence is this one.
 impl PartialEq<String> for Damage {
     fn eq(&self, sentence: &String) -> bool {
-        self.to_string() == *sentence
+        let own = self.to_string();
+        own == *sentence
     }
 }
 

@@ -75,7 +75,7 @@ impl Harm {
             .rposition(|&byte| byte != 0)
             .map_or(0, |at| at + 1);
         let at = random.below(used.max(1));
-        let length = random.below((used - at).min(400).max(1)) + 1;
+        let length = random.below((used - at).clamp(1, 400)) + 1;
         let range = at..(at + length).min(bytes.len());
         let to = random.below(used.max(1));
         let what = match way {
