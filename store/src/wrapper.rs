@@ -26,6 +26,16 @@ pub trait Wrapper: Send + Sync + 'static {
         self.inner().get(key)
     }
 
+    /// See [`Store::find`].
+    fn find(&self, topic: &Arc<str>, what: Find<'_>) -> Answer<Option<u64>, ReadError> {
+        self.inner().find(topic, what)
+    }
+
+    /// See [`Store::list`].
+    fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError> {
+        self.inner().list(prefix)
+    }
+
     /// See [`Store::status`].
     fn status(&self) -> StoreStatus {
         self.inner().status()
@@ -56,7 +66,7 @@ impl<W: Wrapper> Store for W {
     }
 
     fn find(&self, topic: &Arc<str>, what: Find<'_>) -> Answer<Option<u64>, ReadError> {
-        self.inner().find(topic, what)
+        Wrapper::find(self, topic, what)
     }
 
     fn latest(&self, topic: &Arc<str>, key: &str) -> Answer<Option<StoredEvent>, ReadError> {
@@ -102,7 +112,7 @@ impl<W: Wrapper> Store for W {
     }
 
     fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError> {
-        self.inner().list(prefix)
+        Wrapper::list(self, prefix)
     }
 
     fn maintain(&self) -> Answer<(), CommitError> {
