@@ -60,4 +60,8 @@ impl Clock for SimClock {
         let wall_ms = START_MS + self.elapsed_ms();
         wall_ms.saturating_add_signed(self.offset_ms.load(Ordering::SeqCst))
     }
+
+    fn monotonic_ms(&self) -> u64 {
+        self.elapsed_ms()
+    }
 }

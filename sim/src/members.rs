@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// How long a poisoned event waits for its next delivery.
 const POISON_DELAY_MS: u64 = 25_000;
+/// Within this long a subscribe is answered and what was leased meanwhile received.
+const SUBSCRIBED_MS: u64 = 300;
 /// Patience of a member that stays.
 const FOR_EVER: Duration = Duration::from_secs(1 << 30);
 
@@ -140,21 +142,24 @@ struct LateAck {
 impl LateAck {
     async fn run(self, control: SubscriptionControl) {
         let Self { topic, id, .. } = &self;
+        // It may be on its way to this very member, and is settled before it arrives.
+        self.world.model().acked_late(self.group, id, &self.member);
         let acknowledged = control.ack_ids(topic, &[id]).await;
-        // Who holds it has received it by then.
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        let mut model = self.world.model();
+        // Who holds it has received it by then, also one whose subscribe was not answered yet.
+        tokio::time::sleep(Duration::from_millis(SUBSCRIBED_MS)).await;
+        let model = self.world.model();
         match acknowledged.first() {
-            Some(Ok(())) => model.acked_late(self.group, id, &self.member),
             Some(Err(SettleError::LeaseLost(_))) => {
+                // A seek makes what was delivered before it void.
+                let is_void = model.has_moved_back(&(self.group, topic.clone()));
                 let is_held = model.was_delivered_in_life(self.group, id);
                 drop(model);
-                if !is_held {
+                if !is_held && !is_void {
                     let rule = format!("{} may not acknowledge {topic} {id} late", self.member);
                     self.world.violated(&rule);
                 }
             }
-            Some(Err(_)) | None => {}
+            Some(Ok(()) | Err(_)) | None => {}
         }
     }
 }
@@ -231,12 +236,10 @@ impl Handling {
         let began_ms = self.world.now_ms();
         let mut batch = self.world.bus.batch();
         batch.add(topic, "1", &prombus::PublishOptions::default());
-        let id = delivery.event.id().into_owned();
+        // The next member may have what comes after it before this one hears of the step.
+        self.release(&delivery);
         let published = delivery.ack_and_publish(batch).await;
         if let Ok(published) = published {
-            self.world
-                .model()
-                .released_by(self.spec.group, &id, &self.member);
             for one in published {
                 let id = one.id.as_str().to_owned();
                 self.world.model().published(topic, &id, began_ms);

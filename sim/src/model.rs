@@ -33,6 +33,8 @@ pub(crate) struct Model {
     cursors: BTreeMap<GroupKey, u64>,
     /// Grows with everything that moves positions back: seeks, removals, restarts.
     epochs: BTreeMap<GroupKey, u64>,
+    /// The same when the life began.
+    first_epochs: BTreeMap<GroupKey, u64>,
     /// When the first subscription of a group succeeded.
     subscribed_ms: BTreeMap<&'static str, u64>,
     /// Acknowledged by their ids, maybe while they are on their way to the member.
@@ -247,6 +249,12 @@ impl Model {
         for topic in TOPICS {
             self.moved_back(topic, None);
         }
+        self.first_epochs = self.epochs.clone();
+    }
+
+    /// Whether a group's positions may have moved back since the life began.
+    pub(crate) fn has_moved_back(&self, group: &GroupKey) -> bool {
+        self.epochs.get(group) != self.first_epochs.get(group)
     }
 
     /// What a member held when the last life ended.

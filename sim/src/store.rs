@@ -183,6 +183,22 @@ impl Wrapper for SimStore {
         self.later(move |store| store.list(&prefix))
     }
 
+    fn maintain(&self) -> Answer<(), CommitError> {
+        let maintained = match &*self.inner {
+            Inner::Memory(store) => block_on(store.maintain()),
+            Inner::File(store) => {
+                // What the store would wait for is committed by hand here.
+                let maintained = store.log().maintain();
+                store.log().commit_now();
+                let failed = |error: std::io::Error| prombus_store::StoreFailed {
+                    cause: error.to_string().into(),
+                };
+                maintained.map_err(|error| failed(error).into())
+            }
+        };
+        Box::pin(async { maintained })
+    }
+
     /// The memory store stays open for the next life.
     fn close(&self) -> Answer<(), CommitError> {
         match &*self.inner {

@@ -1,8 +1,9 @@
 //! Stores around other stores, which differ from them in little: tests that make one fail, for instance.
 
 use crate::{
-    Answer, Batch, CommitError, Find, Keyed, Page, Past, ReadError, ReadLimit, Receipt, Store,
-    StoreStatus, StoredEvent, TailWatch, TimePage, TimeRange, TopicInfo, TopicsWatch,
+    Answer, Batch, CommitError, Find, Keyed, MovedTopics, Page, Past, ReadError, ReadLimit,
+    Receipt, Store, StoreStatus, StoredEvent, TailWatch, TimePage, TimeRange, TopicInfo,
+    TopicsWatch,
 };
 use std::sync::Arc;
 
@@ -34,6 +35,11 @@ pub trait Wrapper: Send + Sync + 'static {
     /// See [`Store::list`].
     fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError> {
         self.inner().list(prefix)
+    }
+
+    /// See [`Store::maintain`].
+    fn maintain(&self) -> Answer<(), CommitError> {
+        self.inner().maintain()
     }
 
     /// See [`Store::status`].
@@ -99,8 +105,16 @@ impl<W: Wrapper> Store for W {
         self.inner().watch_topics()
     }
 
+    fn watch_moved(&self) -> MovedTopics {
+        self.inner().watch_moved()
+    }
+
     fn topic(&self, topic: &str) -> Option<TopicInfo> {
         self.inner().topic(topic)
+    }
+
+    fn incarnation(&self, topic: &str) -> Option<u64> {
+        self.inner().incarnation(topic)
     }
 
     fn topics(&self) -> Vec<TopicInfo> {
@@ -116,7 +130,7 @@ impl<W: Wrapper> Store for W {
     }
 
     fn maintain(&self) -> Answer<(), CommitError> {
-        self.inner().maintain()
+        Wrapper::maintain(self)
     }
 
     fn status(&self) -> StoreStatus {
