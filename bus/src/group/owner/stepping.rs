@@ -77,7 +77,7 @@ impl Owner {
                 }
             }
         }
-        let now_ms = self.core.now_ms();
+        let now_ms = self.now_ms();
         self.begin_step(member, events, step.events, reply, now_ms);
     }
 
@@ -109,7 +109,7 @@ impl Owner {
             let Some(step) = self.next_step(&batch, seqs.len()) else {
                 break;
             };
-            if let Err(refused) = step.events.ensure_topics(&self.core.topics) {
+            if let Err(refused) = step.events.check_topics(&self.core.topics) {
                 self.give_up(step, refused.into(), now_ms);
                 continue;
             }
@@ -124,8 +124,9 @@ impl Owner {
             batch.change(self.record_change(version, &seqs));
         }
         let changes = self.state.changes();
-        let answer = self.core.store.commit(batch);
-        self.writing = Some(Writing::new(answer, changes).stepping(taken));
+        let topics = taken.iter().flat_map(|step| step.events.topics());
+        let answer = self.core.topics.commit_making(batch, topics);
+        self.writing = Some(Writing::new(answer, changes, now_ms).stepping(taken));
     }
 
     /// The steps are stored: their events are settled.
@@ -189,7 +190,8 @@ impl Owner {
             if self.finish_write().await.is_some() {
                 return;
             }
-            self.write_steps(self.core.now_ms());
+            let now_ms = self.now_ms();
+            self.write_steps(now_ms);
         }
     }
 

@@ -15,6 +15,7 @@ const MAX_REST_MS: u64 = 30_000;
 /// A write that is under way.
 pub(super) struct Writing {
     answer: Answer<Receipt, CommitError>,
+    began_ms: u64,
     /// What the state's changes were when it was written.
     changes: u64,
     /// The events whose dead letters are in it.
@@ -26,6 +27,7 @@ pub(super) struct Writing {
 /// A write that is done.
 pub(super) struct Written {
     committed: Result<Receipt, CommitError>,
+    began_ms: u64,
     changes: u64,
     burying: Vec<u64>,
     steps: Vec<Step>,
@@ -38,6 +40,10 @@ pub(super) struct Flushing {
     clean_at: u64,
     /// When the first change came that is not written.
     dirty_since_ms: Option<u64>,
+    /// When the first change came that is not in the write under way.
+    dirty_again_ms: Option<u64>,
+    /// How long the last write took: the next one begins so much earlier.
+    write_ms: u64,
     /// How often writing has failed in a row.
     failures: u32,
     /// No write before this moment.
@@ -52,6 +58,7 @@ pub(super) async fn done(writing: &mut Option<Writing>) -> Written {
     let committed = under_way.answer.as_mut().await;
     let written = Written {
         committed,
+        began_ms: under_way.began_ms,
         changes: under_way.changes,
         burying: std::mem::take(&mut under_way.burying),
         steps: std::mem::take(&mut under_way.steps),
@@ -61,9 +68,10 @@ pub(super) async fn done(writing: &mut Option<Writing>) -> Written {
 }
 
 impl Writing {
-    pub(super) fn new(answer: Answer<Receipt, CommitError>, changes: u64) -> Self {
+    pub(super) fn new(answer: Answer<Receipt, CommitError>, changes: u64, began_ms: u64) -> Self {
         Self {
             answer,
+            began_ms,
             changes,
             burying: Vec::new(),
             steps: Vec::new(),
@@ -106,9 +114,13 @@ impl Owner {
         if self.flushing.clean_at != self.state.changes() {
             self.flushing.dirty_since_ms.get_or_insert(now_ms);
         }
-        if self.writing.is_some() {
+        if let Some(writing) = &self.writing {
+            if writing.changes != self.state.changes() {
+                self.flushing.dirty_again_ms.get_or_insert(now_ms);
+            }
             return;
         }
+        self.flushing.dirty_again_ms = None;
         let is_resting = now_ms < self.flushing.rest_until_ms;
         if !self.burial.is_empty() && !is_resting {
             return self.bury(now_ms);
@@ -141,7 +153,10 @@ impl Owner {
             Existence::Stored { .. } => self.flushing.dirty_since_ms,
             Existence::Absent | Existence::Ephemeral => None,
         };
-        let due = dirty_ms.map(|since_ms| (since_ms + self.core.options.ack_flush_ms).max(rest_ms));
+        // A change is to be durable by then, not only on its way.
+        let flush_ms = self.core.options.ack_flush_ms;
+        let wait_ms = flush_ms - self.flushing.write_ms.min(flush_ms / 2);
+        let due = dirty_ms.map(|since_ms| (since_ms + wait_ms).max(rest_ms));
         [due, resting].into_iter().flatten().min()
     }
 
@@ -189,7 +204,7 @@ impl Owner {
 
     /// Takes note of a write; a group that someone else has written is theirs now.
     pub(super) fn take_written(&mut self, written: Written) -> Option<Stop> {
-        let now_ms = self.core.now_ms();
+        let now_ms = self.now_ms();
         match written.committed {
             Ok(receipt) => {
                 if let (Existence::Stored { version }, Some(&new)) =
@@ -198,11 +213,13 @@ impl Owner {
                     *version = new;
                 }
                 let changed = self.state.changes() != written.changes;
+                self.flushing.write_ms = now_ms.saturating_sub(written.began_ms);
+                let dirty_again_ms = self.flushing.dirty_again_ms.take();
                 self.flushing.is_clean_at(written.changes);
                 self.state.buried(&written.burying, now_ms);
                 self.steps_written(written.steps, &receipt, now_ms);
                 if changed {
-                    self.flushing.dirty_since_ms = Some(now_ms);
+                    self.flushing.dirty_since_ms = Some(dirty_again_ms.unwrap_or(now_ms));
                 } else {
                     // Settling what was in it is what the record already says.
                     self.flushing.clean_at = self.state.changes();
@@ -212,7 +229,12 @@ impl Owner {
             }
             Err(CommitError::VersionMismatch(_)) => {
                 self.steps_taken_over(written.steps);
-                Some(Stop::Abandoning(Ended::TakenOver))
+                // The record goes with its topic.
+                let is_deleted = self.is_stale();
+                Some(Stop::Abandoning(match is_deleted {
+                    true => Ended::TopicDeleted,
+                    false => Ended::TakenOver,
+                }))
             }
             Err(error) => {
                 if let CommitError::UnknownTopic(unknown) = &error {
@@ -233,7 +255,7 @@ impl Owner {
     pub(super) fn record_change(&self, version: u64, settling: &[u64]) -> Change {
         Change::Put {
             key: record_key(&self.name.topic, &self.name.group),
-            value: self.state.to_record(settling).to_bytes(),
+            value: self.record(settling).to_bytes(),
             expect: Expect::Version(version),
         }
     }
@@ -244,7 +266,8 @@ impl Owner {
             batch.change(self.record_change(version, &[]));
             let changes = self.state.changes();
             let answer = self.core.store.commit(batch);
-            self.writing = Some(Writing::new(answer, changes));
+            let began_ms = self.core.monotonic_ms();
+            self.writing = Some(Writing::new(answer, changes, began_ms));
         }
     }
 }
