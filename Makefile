@@ -14,7 +14,7 @@ CARGO_FLAGS := --workspace --all-features $(LOCKED)
 HAS_NEXTEST = $(shell cargo nextest --version 2>/dev/null)
 RUN_TESTS = $(if $(HAS_NEXTEST),cargo nextest run --config-file tests/nextest.toml,cargo test --no-fail-fast)
 
-.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash fuzz doc example bench bench-log bench-server bench-state bench-peers clean
+.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash sim fuzz doc example bench bench-log bench-server bench-state bench-peers clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -53,6 +53,9 @@ house: ## Check the house rules alone: arrows between crates, file lengths, left
 
 crash: ## Run the crash and kill tests alone; SEEDS=5000 runs more seeds, SEED=17 just that one
 	$(if $(SEEDS),PROMBUS_SEEDS=$(SEEDS)) $(if $(SEED),PROMBUS_SEED=$(SEED)) $(RUN_TESTS) $(CARGO_FLAGS) --tests -- crash kill
+
+sim: ## Run the simulation of the whole bus alone; SEEDS=20000 runs more seeds, SEED=17 just that one
+	$(if $(SEEDS),PROMBUS_SEEDS=$(SEEDS)) $(if $(SEED),PROMBUS_SEED=$(SEED)) $(RUN_TESTS) $(LOCKED) -p prombus-sim --tests
 
 # libFuzzer without a nightly compiler: these are the flags that count which code an input reaches.
 FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

@@ -51,6 +51,7 @@ codes! {
     UnknownId "unknown_id" "The topic holds no event with this id, or the group does not hold it.",
     LeaseLost "lease_lost" "Another member holds the event now.",
     IdConflict "id_conflict" "The topic holds this id with another payload.",
+    GroupMismatch "group_mismatch" "An option belongs to the group, and the group has another value.",
     UnknownTopic "unknown_topic" "There is no such topic.",
     SchemaInvalid "schema_invalid" "The payload does not fit the topic's schema.",
     PublishFailed "publish_failed" "The store did not take the event.",
@@ -87,9 +88,11 @@ impl Code {
             Self::MethodNotAllowed => 405,
             Self::HistoryGone => 410,
             Self::Timeout => 408,
-            Self::AlreadySubscribed | Self::NotSubscribed | Self::LeaseLost | Self::IdConflict => {
-                409
-            }
+            Self::AlreadySubscribed
+            | Self::NotSubscribed
+            | Self::LeaseLost
+            | Self::IdConflict
+            | Self::GroupMismatch => 409,
             Self::TooLarge => 413,
             Self::RateLimited => 429,
             Self::PublishFailed | Self::AckFailed | Self::ShuttingDown | Self::ReadFailed => 503,
@@ -135,7 +138,7 @@ mod tests {
     fn the_codes_of_the_contract_are_all_here() {
         let contract = "bad_json bad_frame unknown_op bad_topic bad_group unauthorized bad_token token_expired \
             forbidden rate_limited too_large already_subscribed not_subscribed unknown_id lease_lost id_conflict \
-            unknown_topic schema_invalid publish_failed ack_failed shutting_down";
+            group_mismatch unknown_topic schema_invalid publish_failed ack_failed shutting_down";
         for word in contract.split_whitespace() {
             assert!(Code::parse(word).is_some(), "{word}");
         }

@@ -28,7 +28,7 @@ pub use cursors::{Cursor, CursorList, Lag, Seek, SeekReply};
 pub use dead_letters::{Attempt, DeadLetter, Redrive, RedriveReply};
 pub use error::ErrorBody;
 pub use explain::{Explanation, LaneInfo, Reason};
-pub use groups::{GroupCounts, GroupInfo, GroupList, GroupQuery, MemberInfo};
+pub use groups::{GroupChange, GroupCounts, GroupInfo, GroupList, GroupQuery, MemberInfo};
 pub use health::Health;
 pub use latest::{LatestPage, LatestQuery, write_latest_page};
 pub use publish::{Envelope, PublishReply, is_event_header, publish_query};

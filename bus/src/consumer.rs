@@ -104,7 +104,7 @@ async fn work<H, F, E>(
         let lease = delivery.lease();
         let handler = handler.clone();
         let handled = async move { handler(delivery).await };
-        match CatchPanic(Box::pin(handled)).await {
+        match CatchPanic::new(handled).await {
             Ok(Ok(())) if manual_ack => {}
             Ok(Ok(())) => lease.ack(),
             Ok(Err(error)) => lease.nack(error.to_string(), Retry::Backoff),
@@ -114,7 +114,13 @@ async fn work<H, F, E>(
 }
 
 /// A future whose panic is its result.
-struct CatchPanic<F>(Pin<Box<F>>);
+pub(crate) struct CatchPanic<F>(Pin<Box<F>>);
+
+impl<F> CatchPanic<F> {
+    pub(crate) fn new(future: F) -> Self {
+        Self(Box::pin(future))
+    }
+}
 
 impl<F: Future> Future for CatchPanic<F> {
     type Output = Result<F::Output, Box<dyn Any + Send>>;
@@ -129,7 +135,8 @@ impl<F: Future> Future for CatchPanic<F> {
     }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
+/// What a panic says.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic
         .downcast_ref::<&str>()
         .copied()

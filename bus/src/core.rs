@@ -60,6 +60,11 @@ impl Core {
         self.clock().now_ms()
     }
 
+    /// What deadlines are measured with: it never steps.
+    pub(crate) fn monotonic_ms(&self) -> u64 {
+        self.clock().monotonic_ms()
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }

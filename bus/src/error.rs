@@ -10,8 +10,8 @@ pub use effects::{DedupeError, ProjectorError};
 pub(crate) use facts::quoted;
 pub use facts::{
     AlreadyExists, AlreadySettled, BadCause, BadGroup, BadHeader, BadId, BadJson, BadKey,
-    BadOption, BadPattern, BadSid, BadTag, BadTopic, BadTs, BadValue, LeaseLost, NotPublished,
-    TakenOver, TooLarge, UnknownGroup, UnknownId,
+    BadOption, BadPattern, BadSid, BadTag, BadTopic, BadTs, BadValue, GroupMismatch, LeaseLost,
+    NotPublished, TakenOver, TooLarge, UnknownGroup, UnknownId,
 };
 pub use operations::{
     AdminError, GroupError, OpenError, PublishError, SettleError, StepError, SubscribeError,

@@ -31,8 +31,8 @@ pub use event::EventFields;
 pub use exactly_once::{EffectCounts, ExactlyOnce};
 pub use filter::{FieldFilter, Filter, FilterFunction};
 pub use group::{
-    Attempt, Cursor, Ended, Explanation, GroupCounts, GroupInfo, Lag, LaneInfo, MemberInfo,
-    Ordering, Reason, SeekEffect, StartAt, UnwrittenGroups,
+    Attempt, Cursor, Ended, Explanation, GroupConfig, GroupCounts, GroupInfo, Lag, LaneInfo,
+    MemberInfo, Ordering, Reason, SeekEffect, StartAt, UnwrittenGroups,
 };
 pub use json::{MAX_DEPTH, compact as compact_json};
 pub use names::{

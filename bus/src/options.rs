@@ -37,6 +37,9 @@ pub struct BusOptions {
     pub group_window: usize,
     /// How long a failed event waits for its next delivery.
     pub backoff: Backoff,
+    /// An event is given up after this many deliveries that ended because the member or the server went away; fewer
+    /// of them count as attempts, but do not give it up by themselves.
+    pub max_lost_attempts: u32,
     /// The most keys whose states one step of a snapshot holds in memory and stores together. A topic where more have
     /// changed since the last snapshot takes several steps.
     pub snapshot_step_keys: usize,
@@ -82,6 +85,7 @@ impl Default for BusOptions {
             ack_flush_ms: 100,
             group_window: 32_768,
             backoff: Backoff::default(),
+            max_lost_attempts: 20,
             snapshot_step_keys: 131_072,
         }
     }
@@ -122,6 +126,10 @@ impl BusOptions {
         if self.backoff.first_ms == 0 || self.backoff.longest_ms < self.backoff.first_ms {
             let why = "first_ms has to be at least 1 and longest_ms no less than that";
             return Err(BadOption::new("backoff", why));
+        }
+        if self.max_lost_attempts == 0 {
+            let why = "it has to be at least 1";
+            return Err(BadOption::new("max_lost_attempts", why));
         }
         if self.snapshot_step_keys == 0 {
             return Err(BadOption::new(
@@ -215,6 +223,7 @@ impl fmt::Debug for BusOptions {
             .field("ack_flush_ms", &self.ack_flush_ms)
             .field("group_window", &self.group_window)
             .field("backoff", &self.backoff)
+            .field("max_lost_attempts", &self.max_lost_attempts)
             .field("snapshot_step_keys", &self.snapshot_step_keys)
             .finish_non_exhaustive()
     }

@@ -3,6 +3,7 @@
 mod delivery;
 mod fan_in;
 mod options;
+pub(crate) mod pattern_start;
 mod stepping;
 mod subscribing;
 
@@ -14,7 +15,7 @@ pub(crate) use subscribing::subscribe;
 use crate::error::SettleError;
 use crate::group::Ended;
 use crate::group::command::Settlement;
-use crate::group::inbox::Refusal;
+use crate::group::inbox::{Message, Refusal};
 use crate::group::seat::Seat;
 use crate::group::state::Retry;
 use crate::group::subscriber::Subscriber;
@@ -139,6 +140,14 @@ impl SubscriptionControl {
             .for_each(|seat| seat.inbox.wake());
     }
 
+    /// Gives the leases to come another length; `None` is that of the group.
+    pub fn set_ack_timeout(&self, ack_timeout_ms: Option<u64>) {
+        for seat in self.shared.seats().values() {
+            let message = Message::SetAckTimeout(seat.member, ack_timeout_ms);
+            seat.inbox.push(message);
+        }
+    }
+
     /// Whether it is paused.
     pub fn is_paused(&self) -> bool {
         self.shared.subscriber.is_paused()
@@ -206,6 +215,12 @@ impl SubscriptionControl {
 impl Shared {
     fn seats(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Seat>> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is served from a topic by an owner that goes on.
+    fn has_open_seat(&self, topic: &str) -> bool {
+        let seats = self.seats();
+        seats.get(topic).is_some_and(|seat| !seat.inbox.is_closed())
     }
 
     fn follower(&self) -> MutexGuard<'_, Option<AbortHandle>> {

@@ -145,6 +145,7 @@ mod tests {
             let info = TopicInfo {
                 name: "t".into(),
                 options: config.to_options(),
+                incarnation: 1,
                 first_seq: 1,
                 tail_seq: 0,
                 events: 0,

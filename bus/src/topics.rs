@@ -93,6 +93,40 @@ impl Topics {
         Ok(())
     }
 
+    /// Whether a publish to a topic finds or makes it.
+    pub(crate) fn check(&self, topic: &Arc<str>) -> Result<(), UnknownTopic> {
+        if self.may_exist(topic) {
+            return Ok(());
+        }
+        Err(UnknownTopic {
+            topic: topic.clone(),
+        })
+    }
+
+    /// Commits an atomic batch together with the topics that it needs and that do not exist: where it is refused, they
+    /// are not made either. Under the same lock as [`Self::ensure`].
+    pub(crate) fn commit_making<'a>(
+        &self,
+        mut batch: Batch,
+        topics: impl Iterator<Item = &'a Arc<str>>,
+    ) -> Answer<Receipt, CommitError> {
+        let known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut made: Vec<&Arc<str>> = Vec::new();
+        for topic in topics {
+            if known.contains(topic) || made.contains(&topic) || self.store.topic(topic).is_some() {
+                continue;
+            }
+            made.push(topic);
+            batch.change(Change::PutTopic {
+                topic: topic.clone(),
+                options: self.default_config(topic).to_options(),
+            });
+        }
+        let answer = self.store.commit(batch);
+        drop(known);
+        answer
+    }
+
     /// Makes a topic that something of our own writes to, unless it is there: as the options say of its name, else as
     /// `otherwise` says.
     pub(crate) fn ensure_as(&self, topic: &Arc<str>, otherwise: impl FnOnce() -> TopicConfig) {

@@ -121,6 +121,7 @@ const ROUTES: &[Route] = &[
         "/groups",
         &[
             (Method::GET, |call| Box::pin(groups::list(call))),
+            (Method::PATCH, |call| Box::pin(groups::change(call))),
             (Method::DELETE, |call| Box::pin(groups::remove(call))),
         ],
     ),

@@ -13,6 +13,7 @@ mod said;
 mod server;
 mod session;
 mod slowed;
+mod to_bus;
 
 pub use gateway::{Gateway, GatewayOptions};
 pub use server::Server;

@@ -208,6 +208,12 @@ impl Log {
         view.topic(topic).map_or(0, |topic| topic.tail_seq())
     }
 
+    /// What tells a topic from every earlier one of its name.
+    pub fn incarnation(&self, topic: &str) -> Option<u64> {
+        let view = self.shared.view();
+        view.topic(topic).map(|topic| u64::from(topic.number))
+    }
+
     /// All topics in the order of their names.
     pub fn topics(&self) -> Vec<TopicInfo> {
         let view = self.shared.view();

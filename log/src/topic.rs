@@ -34,6 +34,8 @@ pub struct TopicInfo {
     pub name: std::sync::Arc<str>,
     /// Its options.
     pub options: TopicOptions,
+    /// Tells it from every earlier topic of the same name in the same store.
+    pub incarnation: u64,
     /// The oldest position that may still be read; `tail_seq + 1` where nothing is kept.
     pub first_seq: u64,
     /// The newest position that readers see; 0 before the first event.

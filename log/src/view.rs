@@ -255,6 +255,7 @@ impl View {
         TopicInfo {
             name: topic.name.clone(),
             options: topic.options.clone(),
+            incarnation: u64::from(topic.number),
             first_seq,
             tail_seq: topic.tail_seq(),
             events,

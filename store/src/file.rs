@@ -5,9 +5,9 @@ mod supervisor;
 
 use crate::tails::Tails;
 use crate::{
-    Answer, Batch, Clock, CommitError, Find, Keyed, Page, Past, ReadError, ReadLimit, Receipt,
-    Store, StoreStatus, StoredEvent, SystemClock, TailWatch, TimePage, TimeRange, TopicInfo,
-    TopicsWatch,
+    Answer, Batch, Clock, CommitError, Find, Keyed, MovedTopics, Page, Past, ReadError, ReadLimit,
+    Receipt, Store, StoreStatus, StoredEvent, SystemClock, TailWatch, TimePage, TimeRange,
+    TopicInfo, TopicsWatch,
 };
 use prombus_log::{Files, Log, LogOptions, OpenReport, OsFiles};
 use std::hash::{BuildHasher, RandomState};
@@ -190,8 +190,16 @@ impl Store for FileStore {
         self.tails.watch_topics()
     }
 
+    fn watch_moved(&self) -> MovedTopics {
+        self.tails.watch_moved()
+    }
+
     fn topic(&self, topic: &str) -> Option<TopicInfo> {
         self.log().topic(topic)
+    }
+
+    fn incarnation(&self, topic: &str) -> Option<u64> {
+        self.log.incarnation(topic)
     }
 
     fn topics(&self) -> Vec<TopicInfo> {

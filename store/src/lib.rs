@@ -19,7 +19,7 @@ pub use prombus_log::{
     StoredEvent, SystemClock, TOMBSTONE_MS, TimePage, TimeRange, TopicInfo, TopicOptions,
     UnknownTopic, VersionMismatch,
 };
-pub use tails::{TailWatch, TopicsWatch};
+pub use tails::{MovedTopics, TailWatch, TopicsWatch};
 pub use wrapper::Wrapper;
 
 use std::future::Future;
@@ -87,7 +87,7 @@ pub struct StoreStatus {
 ///    tombstone for [`TOMBSTONE_MS`] at least. What a key was at a time is certain unless something that
 ///    is gone may have come behind it; what retention took does not count, for it lies before all that is kept.
 /// 6. **Topics.** An event for a topic that does not exist is `UnknownTopic`. A topic made again after deletion
-///    starts at seq 1 and shows nothing of the old one. `PutTopic` on an existing topic changes only its options.
+///    starts at seq 1, has another incarnation and shows nothing of the old one. `PutTopic` on an existing topic changes only its options.
 /// 7. **Keyed records.** Versions grow with each write of a key, also where it was deleted in between while the store
 ///    was open. Reads see what has been committed, with its events: whoever sees a record sees the events of the batch
 ///    that wrote it. A read that comes after a commit was asked for sees that one too, unless it fails.
@@ -148,8 +148,17 @@ pub trait Store: Send + Sync + 'static {
     /// Follows the set of topics: changes when one is made, changed or deleted.
     fn watch_topics(&self) -> TopicsWatch;
 
+    /// Follows the tails of all topics: which have moved since it was asked last. For those who follow so many topics that
+    /// a watch for each would cost too much.
+    fn watch_moved(&self) -> MovedTopics;
+
     /// A topic as it stands.
     fn topic(&self, topic: &str) -> Option<TopicInfo>;
+
+    /// What tells a topic from every earlier one of its name; a number that the store gives to no other topic.
+    fn incarnation(&self, topic: &str) -> Option<u64> {
+        self.topic(topic).map(|info| info.incarnation)
+    }
 
     /// All topics in the order of their names.
     fn topics(&self) -> Vec<TopicInfo>;

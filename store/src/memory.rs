@@ -9,8 +9,9 @@ mod upkeep;
 
 use crate::tails::Tails;
 use crate::{
-    Answer, Batch, Clock, CommitError, Find, Keyed, Page, Past, ReadError, ReadLimit, Receipt,
-    Store, StoreStatus, StoredEvent, TailWatch, TimePage, TimeRange, TopicInfo, TopicsWatch,
+    Answer, Batch, Clock, CommitError, Find, Keyed, MovedTopics, Page, Past, ReadError, ReadLimit,
+    Receipt, Store, StoreStatus, StoredEvent, TailWatch, TimePage, TimeRange, TopicInfo,
+    TopicsWatch,
 };
 use state::State;
 use std::future::ready;
@@ -134,6 +135,10 @@ impl Store for MemoryStore {
 
     fn watch_topics(&self) -> TopicsWatch {
         self.tails.watch_topics()
+    }
+
+    fn watch_moved(&self) -> MovedTopics {
+        self.tails.watch_moved()
     }
 
     fn topic(&self, topic: &str) -> Option<TopicInfo> {

@@ -1,8 +1,9 @@
 //! Stores around other stores, which differ from them in little: tests that make one fail, for instance.
 
 use crate::{
-    Answer, Batch, CommitError, Find, Keyed, Page, Past, ReadError, ReadLimit, Receipt, Store,
-    StoreStatus, StoredEvent, TailWatch, TimePage, TimeRange, TopicInfo, TopicsWatch,
+    Answer, Batch, CommitError, Find, Keyed, MovedTopics, Page, Past, ReadError, ReadLimit,
+    Receipt, Store, StoreStatus, StoredEvent, TailWatch, TimePage, TimeRange, TopicInfo,
+    TopicsWatch,
 };
 use std::sync::Arc;
 
@@ -24,6 +25,21 @@ pub trait Wrapper: Send + Sync + 'static {
     /// See [`Store::get`].
     fn get(&self, key: &str) -> Answer<Option<Keyed>, ReadError> {
         self.inner().get(key)
+    }
+
+    /// See [`Store::find`].
+    fn find(&self, topic: &Arc<str>, what: Find<'_>) -> Answer<Option<u64>, ReadError> {
+        self.inner().find(topic, what)
+    }
+
+    /// See [`Store::list`].
+    fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError> {
+        self.inner().list(prefix)
+    }
+
+    /// See [`Store::maintain`].
+    fn maintain(&self) -> Answer<(), CommitError> {
+        self.inner().maintain()
     }
 
     /// See [`Store::status`].
@@ -56,7 +72,7 @@ impl<W: Wrapper> Store for W {
     }
 
     fn find(&self, topic: &Arc<str>, what: Find<'_>) -> Answer<Option<u64>, ReadError> {
-        self.inner().find(topic, what)
+        Wrapper::find(self, topic, what)
     }
 
     fn latest(&self, topic: &Arc<str>, key: &str) -> Answer<Option<StoredEvent>, ReadError> {
@@ -89,8 +105,16 @@ impl<W: Wrapper> Store for W {
         self.inner().watch_topics()
     }
 
+    fn watch_moved(&self) -> MovedTopics {
+        self.inner().watch_moved()
+    }
+
     fn topic(&self, topic: &str) -> Option<TopicInfo> {
         self.inner().topic(topic)
+    }
+
+    fn incarnation(&self, topic: &str) -> Option<u64> {
+        self.inner().incarnation(topic)
     }
 
     fn topics(&self) -> Vec<TopicInfo> {
@@ -102,11 +126,11 @@ impl<W: Wrapper> Store for W {
     }
 
     fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError> {
-        self.inner().list(prefix)
+        Wrapper::list(self, prefix)
     }
 
     fn maintain(&self) -> Answer<(), CommitError> {
-        self.inner().maintain()
+        Wrapper::maintain(self)
     }
 
     fn status(&self) -> StoreStatus {

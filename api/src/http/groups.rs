@@ -1,8 +1,11 @@
 //! `/groups`: the groups of a topic as they stand.
 
 use super::query::{Query, QueryWriter};
-use crate::options::Ordering;
+use crate::frames::required;
+use crate::options::{Filter, Ordering};
 use crate::refusal::Refusal;
+use crate::scan::{Fault, FromJson, Scanner};
+use crate::write::{ObjectWriter, ToJson};
 use serde::{Deserialize, Serialize};
 
 /// Which group is meant: `/lag` and `/explain` need one, `/groups` and `/cursors` take all without.
@@ -12,6 +15,59 @@ pub struct GroupQuery {
     pub topic: String,
     /// The group.
     pub group: Option<String>,
+}
+
+/// The body of `PATCH /groups`: changes what belongs to a group; what is left out stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupChange {
+    /// The topic.
+    pub topic: String,
+    /// The group.
+    pub group: String,
+    /// After how many failed deliveries an event is dead.
+    pub max_attempts: Option<u32>,
+    /// In which order it gets events.
+    pub ordering: Option<Ordering>,
+    /// Which events it wants; an empty one wants all.
+    pub filter: Option<Filter>,
+}
+
+impl<'a> FromJson<'a> for GroupChange {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        let (mut topic, mut group) = (None, None);
+        let (mut max_attempts, mut ordering, mut filter) = (None, None, None);
+        scanner.object(|scanner, name| match name {
+            "topic" => scanner.fill(&mut topic),
+            "group" => scanner.fill(&mut group),
+            "maxAttempts" => scanner.fill(&mut max_attempts),
+            "ordering" => scanner.fill(&mut ordering),
+            "filter" => scanner.fill(&mut filter),
+            // To ignore it would let the sender believe that it was changed.
+            _ => Err(Fault::wrong(
+                "a group has maxAttempts, ordering and filter".to_owned(),
+            )),
+        })?;
+        Ok(Self {
+            topic: required(topic, "topic")?,
+            group: required(group, "group")?,
+            max_attempts,
+            ordering,
+            filter,
+        })
+    }
+}
+
+impl ToJson for GroupChange {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let mut object = ObjectWriter::new(out);
+        object
+            .field("topic", &self.topic)
+            .field("group", &self.group)
+            .field("maxAttempts", &self.max_attempts)
+            .field("ordering", &self.ordering)
+            .field("filter", &self.filter)
+            .end();
+    }
 }
 
 /// The reply of `GET /groups`.

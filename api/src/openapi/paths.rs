@@ -18,7 +18,7 @@ pub(super) fn all() -> Value {
         "/topics": {"get": list_topics()},
         "/topics/{topic}": {"get": get_topic(), "put": put_topic(), "delete": delete_topic()},
         "/topics/{topic}/purge": {"post": purge_topic()},
-        "/groups": {"get": list_groups(), "delete": remove_group()},
+        "/groups": {"get": list_groups(), "patch": change_group(), "delete": remove_group()},
         "/cursors": {"get": list_cursors(), "post": seek()},
         "/lag": {"get": lag()},
         "/explain": {"get": explain()},
@@ -229,6 +229,16 @@ fn remove_group() -> Value {
         .required_query("group", "The group.")
         .empty_reply("It is gone.")
         .build()
+}
+
+fn change_group() -> Value {
+    Operation::new(
+        "changeGroup",
+        "Change what belongs to a group and not to its members",
+    )
+    .body("GroupChange")
+    .reply("The group as it stands now.", "GroupInfo")
+    .build()
 }
 
 fn list_groups() -> Value {

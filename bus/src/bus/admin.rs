@@ -3,7 +3,7 @@
 use super::Bus;
 use crate::error::{AdminError, AlreadyExists, UnknownTopic};
 use crate::group::Ended;
-use crate::group::record::record_prefix;
+use crate::group::record::{GroupRecord, record_prefix};
 use crate::names::check_topic;
 use crate::state::{MARKER_PREFIX, Marker, check_snapshots, marker_key};
 use crate::topic::TopicConfig;
@@ -61,13 +61,10 @@ impl Bus {
 
     /// Removes a topic, its events and its groups. Their subscriptions end.
     pub async fn delete_topic(&self, topic: &str) -> Result<(), AdminError> {
-        let name = self.topic(topic)?.name;
+        let info = self.topic(topic)?;
         self.check_open()?;
-        self.registry
-            .abandon_topic(topic, Ended::TopicDeleted)
-            .await;
         let mut batch = Batch::atomic();
-        batch.change(Change::DeleteTopic { topic: name });
+        batch.change(Change::DeleteTopic { topic: info.name });
         for (key, _) in self.core.store.list(&record_prefix(topic)).await? {
             let expect = Expect::Any;
             batch.change(Change::Delete { key, expect });
@@ -80,10 +77,33 @@ impl Bus {
                 batch.change(forget_snapshot(key));
             }
         }
+        if self.core.store.incarnation(topic) != Some(info.incarnation) {
+            // Another deletion was first, and what has the name now is another topic.
+            return Ok(());
+        }
         let deleted = self.commit(batch).await;
         // Only now: before, a publish would have found the topic and remembered it again.
         self.core.topics.forget(topic);
-        deleted
+        deleted?;
+        self.registry
+            .abandon_topic(topic, Ended::TopicDeleted)
+            .await;
+        self.remove_stale_groups(topic, info.incarnation).await
+    }
+
+    /// Removes the records of groups that were made between the listing and the deletion of their topic.
+    async fn remove_stale_groups(&self, topic: &str, incarnation: u64) -> Result<(), AdminError> {
+        for (key, stored) in self.core.store.list(&record_prefix(topic)).await? {
+            let record = GroupRecord::from_bytes(&stored.value);
+            if record.is_ok_and(|record| record.incarnation == Some(incarnation)) {
+                let mut batch = Batch::new();
+                let expect = Expect::Version(stored.version);
+                batch.change(Change::Delete { key, expect });
+                // A record that was written since has been replaced.
+                drop(self.core.store.commit(batch).await);
+            }
+        }
+        Ok(())
     }
 
     fn check_topic_change(&self, topic: &str, config: &TopicConfig) -> Result<(), AdminError> {

@@ -1,13 +1,15 @@
 //! Looking at groups and moving their cursors.
 
 use super::Bus;
-use crate::error::{GroupError, UnknownTopic};
+use crate::error::{GroupError, StoreFailed, UnknownGroup, UnknownTopic};
 use crate::group::command::{Command, Seek};
 use crate::group::record::record_prefix;
 use crate::group::registry::GroupName;
-use crate::group::{Cursor, Ended, Explanation, GroupInfo, Lag, SeekEffect, StartAt};
+use crate::group::{Cursor, Ended, Explanation, GroupConfig, GroupInfo, Lag, SeekEffect, StartAt};
 use crate::names::{check_group, check_topic};
-use prombus_store::{ReadLimit, StoredEvent};
+use crate::pattern::Pattern;
+use crate::subscription::pattern_start::pattern_key;
+use prombus_store::{Batch, Change, Expect, ReadLimit, StoredEvent};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -96,11 +98,60 @@ impl Bus {
         self.seek_or_not(topic, group, place, true).await
     }
 
-    /// Removes a group. Its subscriptions end.
+    /// Changes what belongs to a group: what its members leave out, and may not ask for otherwise.
+    pub async fn configure_group(
+        &self,
+        topic: &str,
+        group: &str,
+        config: &GroupConfig,
+    ) -> Result<(), GroupError> {
+        let name = self.name(topic, group)?;
+        let request = config.request()?;
+        let configure = |reply| Command::Configure(request.clone(), reply);
+        self.registry.ask(&name, configure).await
+    }
+
+    /// Removes a group. Its subscriptions end. One of a pattern that follows the topic goes on, and begins in it anew; named
+    /// by its pattern it is removed from all topics.
     pub async fn remove_group(&self, topic: &str, group: &str) -> Result<(), GroupError> {
+        if Pattern::is_pattern(topic)
+            && let Ok(pattern) = Pattern::for_topics(topic)
+        {
+            return self.remove_pattern_group(&pattern, group).await;
+        }
         let name = self.name(topic, group)?;
         let remove = |reply| Command::Remove(Ended::GroupRemoved, reply);
         self.registry.ask(&name, remove).await
+    }
+
+    async fn remove_pattern_group(&self, pattern: &Pattern, group: &str) -> Result<(), GroupError> {
+        check_group(group)?;
+        let key = pattern_key(pattern, group);
+        let Some(stored) = self.core.store.get(&key).await? else {
+            return Err(UnknownGroup {
+                topic: pattern.to_string().into(),
+                group: group.into(),
+            }
+            .into());
+        };
+        let mut batch = Batch::new();
+        let expect = Expect::Version(stored.version);
+        batch.change(Change::Delete { key, expect });
+        if let Err(error) = self.core.store.commit(batch).await {
+            let cause = error.to_string().into();
+            return Err(StoreFailed { cause }.into());
+        }
+        self.registry.end_followers_of(pattern, group);
+        let topics = self.core.store.topics().into_iter();
+        for info in topics.filter(|info| pattern.matches(&info.name)) {
+            let name = self.name(&info.name, group)?;
+            let remove = |reply| Command::Remove(Ended::GroupRemoved, reply);
+            match self.registry.ask(&name, remove).await {
+                Ok(()) | Err(GroupError::UnknownGroup(_) | GroupError::UnknownTopic(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     async fn seek_or_not(

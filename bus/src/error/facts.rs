@@ -215,6 +215,18 @@ pub struct NotPublished {
     pub error: PublishError,
 }
 
+/// A member asks for something that belongs to the group, and the group has it otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{option} belongs to the group, and group {group} of topic {topic} has another")]
+pub struct GroupMismatch {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The group.
+    pub group: Arc<str>,
+    /// The option as the wire names it.
+    pub option: &'static str,
+}
+
 /// Another bus on the same store has taken the group over.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("group {group} of topic {topic} was taken over by another bus on the same store")]

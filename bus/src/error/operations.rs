@@ -105,6 +105,9 @@ pub enum GroupError {
     /// Another bus on the same store has the group now.
     #[error(transparent)]
     TakenOver(#[from] TakenOver),
+    /// An option belongs to the group, which has another.
+    #[error(transparent)]
+    GroupMismatch(#[from] GroupMismatch),
     /// What is stored of the group cannot be understood. It is left as it is.
     #[error("the stored state of group {group} of topic {topic} is damaged: {why}")]
     Damaged {
@@ -256,6 +259,7 @@ impl GroupError {
             Self::UnknownTopic(_) => "unknown_topic",
             Self::UnknownId(_) => "unknown_id",
             Self::TakenOver(_) => "lease_lost",
+            Self::GroupMismatch(_) => "group_mismatch",
             Self::Damaged { .. } | Self::ReadFailed { .. } | Self::StoreFailed(_) => "ack_failed",
             Self::Closed => "shutting_down",
         }

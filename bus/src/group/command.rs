@@ -5,7 +5,7 @@ use super::inbox::{Refusal, StepReply};
 use super::info::{GroupInfo, SeekEffect};
 use super::placing::StartAt;
 use super::seat::Seat;
-use super::settings::SettingsRequest;
+use super::settings::{GroupSettings, SettingsRequest};
 use super::state::MemberId;
 use super::subscriber::{Ended, Subscriber};
 use crate::error::{GroupError, SettleError, StepError};
@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Explain(Reply<Explanation>),
     /// Sets the cursor, or only says what that would do.
     Seek(Seek, Reply<SeekEffect>),
+    /// Changes what belongs to the group.
+    Configure(SettingsRequest, Reply<()>),
     /// Removes what is stored of the group, for this reason.
     Remove(Ended, Reply<()>),
     /// Stops serving without touching what is stored: whoever asks removes it.
@@ -51,7 +53,7 @@ impl Command {
             Self::Describe(reply) => drop(reply.send(Err(error.clone()))),
             Self::Explain(reply) => drop(reply.send(Err(error.clone()))),
             Self::Seek(_, reply) => drop(reply.send(Err(error.clone()))),
-            Self::Remove(_, reply) | Self::Abandon(_, reply) => {
+            Self::Configure(_, reply) | Self::Remove(_, reply) | Self::Abandon(_, reply) => {
                 drop(reply.send(Err(error.clone())));
             }
         }
@@ -68,6 +70,8 @@ pub(crate) struct Join {
     /// Where the group begins if it is made now.
     pub(crate) start_at: StartAt,
     pub(crate) settings: SettingsRequest,
+    /// What a group that is made now has where the request says nothing.
+    pub(crate) defaults: Option<GroupSettings>,
 }
 
 /// Events to settle or extend by their ids.

@@ -19,6 +19,9 @@ pub struct Explanation {
     /// The earliest moment an event that failed comes back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_retry_ms: Option<u64>,
+    /// The last panic of the group's owner, after which it was replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub panicked: Option<String>,
     /// The group itself.
     pub group: GroupInfo,
 }

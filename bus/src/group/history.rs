@@ -26,15 +26,29 @@ pub struct Attempt {
 pub(crate) struct History {
     /// How many deliveries failed.
     pub(crate) attempts: u32,
+    /// How many of them ended because the member or the server went away.
+    #[serde(default)]
+    pub(crate) lost: u32,
+    /// Whether the last of them did.
+    #[serde(default)]
+    pub(crate) is_last_lost: bool,
     /// The last of them, oldest first.
     #[serde(rename = "history")]
     pub(crate) told: Vec<Attempt>,
 }
 
 impl History {
+    /// Notes that delivery number `attempt` ended because the member or the server went away.
+    pub(crate) fn note_lost(&mut self, attempt: u32, failed: Attempt) {
+        self.note(attempt, failed);
+        self.lost += 1;
+        self.is_last_lost = true;
+    }
+
     /// Notes the failure of delivery number `attempt`.
     pub(crate) fn note(&mut self, attempt: u32, mut failed: Attempt) {
         self.attempts = self.attempts.max(attempt);
+        self.is_last_lost = false;
         cut(&mut failed.reason);
         if self.told.len() >= MAX_TOLD {
             self.told.remove(0);

@@ -34,6 +34,8 @@ pub(crate) enum Message {
     Step(Box<StepRequest>),
     /// The member did not look at these (position, lease number) and gives them back.
     GiveBack(MemberId, Vec<(u64, u64)>),
+    /// The member wants other leases from now on.
+    SetAckTimeout(MemberId, Option<u64>),
     /// The member is gone.
     Leave(MemberId),
 }

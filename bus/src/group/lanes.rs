@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroU64;
 
 /// A key's lane. Two keys that share one by accident only wait for each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Lane(NonZeroU64);
 
 /// The lanes that have an event under way.
@@ -36,6 +36,11 @@ impl Lanes {
                 true
             }
         }
+    }
+
+    /// Whether a lane has an event under way.
+    pub(crate) fn is_busy(&self, lane: Lane) -> bool {
+        self.waiting.contains_key(&lane)
     }
 
     /// The event under way is done: who goes next.

@@ -4,8 +4,10 @@
 mod burying;
 mod delivering;
 mod doubt;
+mod incarnation;
 mod joining;
 mod obeying;
+mod panics;
 mod reading;
 mod stepping;
 mod stopping;
@@ -19,6 +21,7 @@ use super::registry::{GroupName, Registry};
 use super::settings::GroupSettings;
 use super::state::{GroupState, LastResort, MEMBER_GONE, MemberId, Rules, Settled};
 use super::subscriber::{Ended, Subscriber};
+use crate::consumer::{CatchPanic, panic_text};
 use crate::core::Core;
 use crate::filter::Filter;
 use crate::names::is_dead_letter_topic;
@@ -48,6 +51,12 @@ pub(crate) struct Owner {
     state: GroupState,
     filter: Filter,
     existence: Existence,
+    /// The incarnation of the topic that the positions are of; none until the topic exists.
+    incarnation: Option<u64>,
+    /// The version of a record that is of an earlier incarnation, and is replaced when the group is made.
+    stale_version: Option<u64>,
+    /// The last panic of this owner, which it was rebuilt after.
+    panicked: Option<String>,
     members: Vec<Member>,
     /// Whose turn it is to be given events.
     turn: usize,
@@ -83,6 +92,8 @@ enum Existence {
 struct Member {
     id: MemberId,
     subscriber: Arc<Subscriber>,
+    /// How long its leases are, where it says so.
+    ack_timeout_ms: Option<u64>,
 }
 
 /// Why the owner stops.
@@ -102,7 +113,7 @@ impl Owner {
         counts: GroupCounts,
     ) -> Self {
         let rules = rules(&core, &name);
-        let mut state = GroupState::new(rules, 0, core.now_ms());
+        let mut state = GroupState::new(rules, 0, core.monotonic_ms());
         state.resume_counts(counts);
         Self {
             tail: core.store.watch(&name.topic),
@@ -115,6 +126,9 @@ impl Owner {
             state,
             filter: Filter::All,
             existence: Existence::Absent,
+            incarnation: None,
+            stale_version: None,
+            panicked: None,
             members: Vec::new(),
             turn: 0,
             hungry: false,
@@ -139,9 +153,33 @@ impl Owner {
             first.refuse(&error);
             return self.refuse_all(&error).await;
         }
-        let mut stop = self.obey(first).await;
+        let mut first = Some(first);
+        let stop = loop {
+            match CatchPanic::new(self.serve(first.take())).await {
+                Ok(stop) => break stop,
+                Err(panic) => {
+                    if let Some(stop) = self.rebuild(&panic_text(&*panic)).await {
+                        break Some(stop);
+                    }
+                }
+            }
+        };
+        if let Some(stop) = stop {
+            self.stop(stop).await;
+        }
+    }
+
+    /// Does what there is to do until the service ends; `None` where the owner has retired.
+    async fn serve(&mut self, first: Option<Command>) -> Option<Stop> {
+        let mut stop = match first {
+            Some(first) => self.obey(first).await,
+            None => None,
+        };
         while stop.is_none() {
-            let now_ms = self.core.now_ms();
+            let now_ms = self.now_ms();
+            if self.is_stale() {
+                return Some(Stop::Abandoning(Ended::TopicDeleted));
+            }
             self.take_messages(now_ms);
             self.expire(now_ms);
             self.deliver(now_ms);
@@ -149,13 +187,19 @@ impl Owner {
             self.gather_steps(now_ms).await;
             self.write_down(now_ms);
             if self.is_idle() && self.retire() {
-                return;
+                return None;
             }
             stop = self.wait(now_ms).await;
         }
-        if let Some(stop) = stop {
-            self.stop(stop).await;
-        }
+        stop
+    }
+
+    /// Monotonic time, by which everything is due. The state also learns what the wall clock shows.
+    fn now_ms(&mut self) -> u64 {
+        let now_ms = self.core.monotonic_ms();
+        let offset_ms = wall_offset_ms(&self.core);
+        self.state.set_wall_offset(offset_ms);
+        now_ms
     }
 
     /// Waits for the next thing to do.
@@ -169,7 +213,7 @@ impl Owner {
                 Some(command) => return self.obey(command).await,
                 None => return Some(Stop::Closing),
             },
-            page = reading::done(&mut self.reading) => self.take_page(page),
+            page = reading::done(&mut self.reading) => return self.take_page(page),
             gathered = burying::done(&mut self.gathering) => self.take_gathered(gathered),
             written = writing::done(&mut self.writing) => return self.take_written(written).await,
             () = self.inbox.arrived() => {}
@@ -251,6 +295,13 @@ impl Owner {
                 self.state.give_back(member, &untaken);
                 Settled::Done
             }
+            Message::SetAckTimeout(member, ack_timeout_ms) => {
+                self.state.set_ack_timeout(member, ack_timeout_ms);
+                for one in self.members.iter_mut().filter(|one| one.id == member) {
+                    one.ack_timeout_ms = ack_timeout_ms;
+                }
+                Settled::Done
+            }
             Message::Leave(member) => {
                 self.dismiss(member, MEMBER_GONE, now_ms);
                 Settled::Done
@@ -288,5 +339,12 @@ fn rules(core: &Core, name: &GroupName) -> Rules {
         backoff: core.options.backoff,
         last_resort,
         window: core.options.group_window,
+        max_lost_attempts: core.options.max_lost_attempts,
+        wall_offset_ms: wall_offset_ms(core),
     }
+}
+
+/// What has to be added to monotonic time to get epoch milliseconds.
+fn wall_offset_ms(core: &Core) -> i64 {
+    core.now_ms().wrapping_sub(core.monotonic_ms()) as i64
 }

@@ -1,6 +1,7 @@
 //! What is stored of a group: one keyed record, JSON, written within `ack_flush_ms` of a change.
 
 use super::history::Attempt;
+use super::ranges::Ranges;
 use super::settings::GroupSettings;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -31,6 +32,27 @@ pub(crate) struct GroupRecord {
     /// Leases that were open, so that a crash counts the delivery.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) leases: Vec<LeaseRun>,
+    /// When it was written, in epoch milliseconds: what waits waits no longer than it did then.
+    #[serde(default)]
+    pub(crate) written_ms: u64,
+    /// The incarnation of the topic that the positions are of; none where the topic did not exist yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) incarnation: Option<u64>,
+    /// Keys whose events are not settled though `settled` holds their positions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) parked: Vec<ParkedKey>,
+}
+
+/// A key whose events wait outside the group's window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ParkedKey {
+    pub(crate) key: String,
+    /// Its events from here on are not settled.
+    pub(crate) from_seq: u64,
+    /// Up to here: what comes behind it was not read.
+    pub(crate) to_seq: u64,
+    /// How many there are.
+    pub(crate) events: u64,
 }
 
 /// An unsettled event that failed before.
@@ -38,7 +60,13 @@ pub(crate) struct GroupRecord {
 pub(crate) struct FailedEvent {
     pub(crate) seq: u64,
     pub(crate) attempts: u32,
-    /// When it may be delivered again.
+    /// How many of these ended because the member or the server went away.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) lost: u32,
+    /// Whether the last of them did.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) is_last_lost: bool,
+    /// When it may be delivered again, in epoch milliseconds.
     #[serde(default)]
     pub(crate) due_ms: u64,
     /// The last attempts, where there are not too many such events.
@@ -57,6 +85,22 @@ pub(crate) struct LeaseRun {
     pub(crate) seqs: Vec<(u64, u64)>,
 }
 
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes the field by reference"
+)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes the field by reference"
+)]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
 /// The key of a group's record.
 pub(crate) fn record_key(topic: &str, group: &str) -> Arc<str> {
     format!("{KEY_PREFIX}{topic}/{group}").into()
@@ -68,6 +112,14 @@ pub(crate) fn record_prefix(topic: &str) -> String {
 }
 
 impl GroupRecord {
+    /// Whether positions from `first_seq` to `tail_seq` are not settled.
+    pub(crate) fn is_behind(&self, first_seq: u64, tail_seq: u64) -> bool {
+        let from = (self.cursor + 1).max(first_seq);
+        let settled = Ranges::new(self.settled.clone());
+        let unsettled = (tail_seq + 1).saturating_sub(from);
+        !self.parked.is_empty() || settled.count_within(from, tail_seq) < unsettled
+    }
+
     pub(crate) fn to_bytes(&self) -> Arc<[u8]> {
         // Strings, numbers and lists are always written.
         serde_json::to_vec(self).unwrap_or_default().into()

@@ -5,7 +5,8 @@ use super::counts::GroupCounts;
 use super::owner::Owner;
 use super::subscriber::{Ended, Subscriber};
 use crate::core::Core;
-use crate::error::GroupError;
+use crate::error::{GroupError, TakenOver};
+use crate::pattern::Pattern;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::runtime::Handle;
@@ -14,13 +15,13 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 /// How many commands may wait for one owner.
 const COMMAND_QUEUE: usize = 64;
-/// How often a command is given to the next owner when one retires under it.
-const MAX_TRIES: usize = 16;
+/// How often a command is given to the next owner when one ends under it.
+const MAX_TRIES: usize = 1_000;
 /// How many groups' counts are kept while nobody serves them.
 const MAX_COUNTED_GROUPS: usize = 16_384;
 
 /// A group's full name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct GroupName {
     pub(crate) topic: Arc<str>,
     pub(crate) group: Arc<str>,
@@ -43,9 +44,12 @@ struct RegistryState {
     /// What groups have done that nobody serves at the moment.
     counts: HashMap<GroupName, GroupCounts>,
     /// Subscriptions that wait for new topics, with the tasks that look for them.
-    followers: Vec<(Weak<Subscriber>, AbortHandle)>,
+    followers: Vec<(Weak<Subscriber>, Followed, AbortHandle)>,
     closed: bool,
 }
+
+/// The group and the patterns that a subscription follows.
+pub(crate) type Followed = (Arc<str>, Vec<Pattern>);
 
 struct Serving {
     commands: mpsc::Sender<Command>,
@@ -78,7 +82,11 @@ impl Registry {
                 return answer;
             }
         }
-        Err(GroupError::Closed)
+        Err(TakenOver {
+            topic: name.topic.clone(),
+            group: name.group.clone(),
+        }
+        .into())
     }
 
     /// A way to talk to a group's owner that does not keep it running.
@@ -93,15 +101,15 @@ impl Registry {
     /// The groups of a topic that are served now.
     pub(crate) fn served(&self, topic: &str) -> Vec<GroupName> {
         let state = self.lock();
-        state
-            .owners
-            .keys()
-            .filter(|name| &*name.topic == topic)
-            .cloned()
-            .collect()
+        let of_topic = state.owners.keys().filter(|name| &*name.topic == topic);
+        let mut served: Vec<GroupName> = of_topic.cloned().collect();
+        drop(state);
+        // In an order that does not change from run to run.
+        served.sort_unstable();
+        served
     }
 
-    /// Makes every owner of a topic stop without writing anything more.
+    /// Makes every owner of a topic that is gone stop without writing anything more.
     pub(crate) async fn abandon_topic(&self, topic: &str, reason: Ended) {
         for name in self.served(topic) {
             // One that has stopped by itself is as good.
@@ -119,7 +127,12 @@ impl Registry {
             state.end_followers();
             std::mem::take(&mut state.owners)
         };
-        let tasks: Vec<JoinHandle<()>> = owners.into_values().map(|serving| serving.task).collect();
+        let mut owners: Vec<(GroupName, Serving)> = owners.into_iter().collect();
+        owners.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let mut tasks = Vec::with_capacity(owners.len());
+        for (_, serving) in owners {
+            tasks.push(serving.task);
+        }
         for task in tasks {
             // A task that panicked has nothing left to write.
             let _ = task.await;
@@ -130,18 +143,35 @@ impl Registry {
     pub(crate) fn follow(
         &self,
         subscriber: &Arc<Subscriber>,
+        followed: Followed,
         following: impl Future<Output = ()> + Send + 'static,
     ) -> AbortHandle {
         let mut state = self.lock();
-        state.followers.retain(|(_, task)| !task.is_finished());
+        state.followers.retain(|(.., task)| !task.is_finished());
         let task = self.runtime.spawn(following).abort_handle();
         state
             .followers
-            .push((Arc::downgrade(subscriber), task.clone()));
+            .push((Arc::downgrade(subscriber), followed, task.clone()));
         if state.closed {
             state.end_followers();
         }
         task
+    }
+
+    /// Ends the subscriptions that follow a pattern in a group that was removed.
+    pub(crate) fn end_followers_of(&self, pattern: &Pattern, group: &str) {
+        let mut state = self.lock();
+        state.followers.retain(|(subscriber, followed, task)| {
+            let (followed_group, patterns) = followed;
+            if **followed_group != *group || !patterns.contains(pattern) {
+                return true;
+            }
+            task.abort();
+            if let Some(subscriber) = subscriber.upgrade() {
+                subscriber.end(Ended::GroupRemoved);
+            }
+            false
+        });
     }
 
     /// Takes an owner off the list, unless a command waits for it.
@@ -213,7 +243,7 @@ impl Drop for Registry {
 
 impl RegistryState {
     fn end_followers(&mut self) {
-        for (subscriber, task) in self.followers.drain(..) {
+        for (subscriber, _, task) in self.followers.drain(..) {
             task.abort();
             if let Some(subscriber) = subscriber.upgrade() {
                 subscriber.end(Ended::BusClosed);

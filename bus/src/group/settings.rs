@@ -5,7 +5,7 @@ use crate::filter::{FieldFilter, Filter};
 use serde::{Deserialize, Serialize};
 
 /// The longest lease that can be asked for.
-const MAX_ACK_TIMEOUT_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+pub(crate) const MAX_ACK_TIMEOUT_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 /// In which order a group gets events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub enum Ordering {
     Key,
 }
 
-/// What a group remembers of its subscriptions: the newest that was explicit about a property decides it.
+/// What belongs to the group. The subscription that makes it decides, and afterwards only who changes it on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GroupSettings {
     pub(crate) ack_timeout_ms: u64,
@@ -26,6 +26,33 @@ pub(crate) struct GroupSettings {
     pub(crate) ordering: Ordering,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) filter: Option<FieldFilter>,
+}
+
+/// Changes to what belongs to a group; `None` leaves it as it is.
+#[derive(Debug, Clone, Default)]
+pub struct GroupConfig {
+    /// After how many failed deliveries an event is dead.
+    pub max_attempts: Option<u32>,
+    /// In which order events come.
+    pub ordering: Option<Ordering>,
+    /// Which events the group wants. A function cannot be stored, and is refused.
+    pub filter: Option<Filter>,
+}
+
+impl GroupConfig {
+    pub(crate) fn request(&self) -> Result<SettingsRequest, BadOption> {
+        if let Some(Filter::Function(_)) = self.filter {
+            return Err(BadOption::new("filter", "a function cannot be stored"));
+        }
+        let request = SettingsRequest {
+            ack_timeout_ms: None,
+            max_attempts: self.max_attempts,
+            ordering: self.ordering,
+            filter: self.filter.clone(),
+        };
+        request.check()?;
+        Ok(request)
+    }
 }
 
 /// What one subscription says about the group, where it says anything.
@@ -62,11 +89,39 @@ impl GroupSettings {
             self.ordering = ordering;
         }
         match &request.filter {
-            Some(Filter::Fields(fields)) => self.filter = Some(fields.clone()),
-            Some(Filter::All | Filter::Function(_)) => self.filter = None,
+            Some(filter) => self.filter = stored_filter(filter),
             None => {}
         }
         *self != before
+    }
+}
+
+impl GroupSettings {
+    /// The first option of a request that differs from the group's. How long leases are is each member's own.
+    pub(crate) fn mismatch(&self, request: &SettingsRequest) -> Option<&'static str> {
+        if request
+            .max_attempts
+            .is_some_and(|wanted| wanted != self.max_attempts)
+        {
+            return Some("maxAttempts");
+        }
+        if request
+            .ordering
+            .is_some_and(|wanted| wanted != self.ordering)
+        {
+            return Some("ordering");
+        }
+        let wanted = request.filter.as_ref().map(stored_filter);
+        let is_other = wanted.is_some_and(|wanted| wanted != self.filter);
+        is_other.then_some("filter")
+    }
+}
+
+/// What is stored of a filter: nothing of a function, which cannot be compared either, nor of one that wants all.
+fn stored_filter(filter: &Filter) -> Option<FieldFilter> {
+    match filter {
+        Filter::Fields(fields) if *fields != FieldFilter::default() => Some(fields.clone()),
+        Filter::Fields(_) | Filter::All | Filter::Function(_) => None,
     }
 }
 

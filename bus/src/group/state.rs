@@ -17,8 +17,11 @@
 //!
 //! Only what is unsettled is kept: everything else up to `head` is settled. The cursor is the position before the
 //! lowest unsettled one. Bytes of events are held only while `Ready`, so memory follows what members can take.
+//!
+//! `now_ms` is monotonic everywhere; what people read and what is stored is in wall time, by `Rules::wall_offset_ms`.
 
 mod leasing;
+mod parking;
 mod persisting;
 mod reading;
 mod settling;
@@ -38,7 +41,8 @@ pub(crate) use viewing::BlockedLane;
 
 use super::counts::GroupCounts;
 use super::history::History;
-use super::lanes::Lanes;
+use super::lanes::{Lane, Lanes};
+use super::parking::Parking;
 use super::ranges::Ranges;
 use super::settings::GroupSettings;
 use super::timers::Timers;
@@ -71,6 +75,10 @@ pub(crate) struct Rules {
     pub(crate) last_resort: LastResort,
     /// The most unsettled events it keeps track of.
     pub(crate) window: usize,
+    /// An event whose deliveries ended so often because the member or the server went away is given up as well.
+    pub(crate) max_lost_attempts: u32,
+    /// What has to be added to monotonic time to get epoch milliseconds.
+    pub(crate) wall_offset_ms: i64,
 }
 
 /// The state of one group.
@@ -96,6 +104,12 @@ pub(crate) struct GroupState {
     /// How many are `Leased` or `Waiting`, each with one live timer.
     timed: usize,
     lanes: Lanes,
+    /// Events that wait behind others of their key, outside the window.
+    parking: Parking,
+    /// Keys that are free and have parked events.
+    refills: BTreeSet<Lane>,
+    /// What was carried of events that are parked.
+    parked_carried: BTreeMap<u64, Carried>,
     holders: BTreeMap<MemberId, Holder>,
     /// `Dying`, and not yet taken to be written.
     dying: VecDeque<u64>,
@@ -106,6 +120,8 @@ pub(crate) struct GroupState {
     next_lease: u64,
     /// Leases before this one were void when the cursor was set.
     first_valid_lease: u64,
+    /// Up to here events may have been delivered before the cursor was set back; acknowledging them is void.
+    void_until: u64,
     /// Events that retention took before the group saw them.
     skipped: u64,
     counts: GroupCounts,
@@ -124,6 +140,8 @@ struct Carried {
 #[derive(Debug, Clone)]
 struct Holder {
     name: Arc<str>,
+    /// How long its leases are, where it says so.
+    ack_timeout_ms: Option<u64>,
     leased: usize,
     /// Leases that have ended since the owner last asked.
     freed: usize,
@@ -135,8 +153,8 @@ impl GroupState {
     /// A new group that begins after `cursor`.
     pub(crate) fn new(rules: Rules, cursor: u64, now_ms: u64) -> Self {
         Self {
+            created_ms: now_ms.saturating_add_signed(rules.wall_offset_ms),
             rules,
-            created_ms: now_ms,
             head: cursor,
             unsettled: Unsettled::new(),
             settled_ahead: Ranges::default(),
@@ -147,12 +165,16 @@ impl GroupState {
             timers: Timers::default(),
             timed: 0,
             lanes: Lanes::default(),
+            parking: Parking::default(),
+            refills: BTreeSet::new(),
+            parked_carried: BTreeMap::new(),
             holders: BTreeMap::new(),
             dying: VecDeque::new(),
             own_ids: HashMap::new(),
             id_tag: None,
             next_lease: 1,
             first_valid_lease: 1,
+            void_until: 0,
             skipped: 0,
             counts: GroupCounts::default(),
             changes: 0,
@@ -161,7 +183,19 @@ impl GroupState {
 
     /// The last position before which everything is settled.
     pub(crate) fn cursor(&self) -> u64 {
-        self.unsettled.first().map_or(self.head, |first| first - 1)
+        let first = [self.unsettled.first(), self.parking.first()];
+        let first = first.into_iter().flatten().min();
+        first.map_or(self.head, |first| first - 1)
+    }
+
+    /// Takes note of how far the wall clock is from monotonic time.
+    pub(crate) fn set_wall_offset(&mut self, offset_ms: i64) {
+        self.rules.wall_offset_ms = offset_ms;
+    }
+
+    /// A moment as the wall clock shows it.
+    pub(crate) fn wall_ms(&self, moment_ms: u64) -> u64 {
+        moment_ms.saturating_add_signed(self.rules.wall_offset_ms)
     }
 
     pub(crate) fn head(&self) -> u64 {
@@ -204,11 +238,24 @@ impl GroupState {
     pub(crate) fn join(&mut self, member: MemberId, name: Arc<str>) {
         let holder = Holder {
             name,
+            ack_timeout_ms: None,
             leased: 0,
             freed: 0,
             is_gone: false,
         };
         self.holders.insert(member, holder);
+    }
+
+    /// Gives a member leases of its own length.
+    pub(crate) fn set_ack_timeout(&mut self, member: MemberId, ack_timeout_ms: Option<u64>) {
+        if let Some(holder) = self.holders.get_mut(&member) {
+            holder.ack_timeout_ms = ack_timeout_ms;
+        }
+    }
+
+    /// Goes on numbering leases where the state that this one replaces stopped.
+    pub(crate) fn resume_leases(&mut self, replaced: &Self) {
+        self.next_lease = replaced.next_lease;
     }
 
     /// How many leases of each member have ended since the last call.
@@ -226,6 +273,7 @@ impl GroupState {
         for holder in self.holders.values_mut() {
             holder.freed += std::mem::take(&mut holder.leased);
         }
+        self.void_until = self.void_until.max(self.head);
         self.head = cursor;
         self.unsettled = Unsettled::new();
         self.settled_ahead.clear();
@@ -236,6 +284,9 @@ impl GroupState {
         self.timers.clear();
         self.timed = 0;
         self.lanes.clear();
+        self.parking.clear();
+        self.refills.clear();
+        self.parked_carried.clear();
         self.dying.clear();
         self.own_ids.clear();
         self.first_valid_lease = self.next_lease;

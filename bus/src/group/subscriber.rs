@@ -36,6 +36,8 @@ pub(crate) struct Subscriber {
     mailbox: Mutex<Mailbox>,
     /// Told when something came in or the mailbox was closed.
     arrived: Notify,
+    /// Told when a group does not fill it any more, for who looks for topics to follow.
+    part_ended: Notify,
 }
 
 #[derive(Default)]
@@ -84,7 +86,13 @@ impl Subscriber {
             clock,
             mailbox: Mutex::new(mailbox),
             arrived: Notify::new(),
+            part_ended: Notify::new(),
         }
+    }
+
+    /// Waits until a group has stopped filling the mailbox.
+    pub(crate) async fn part_ended(&self) {
+        self.part_ended.notified().await;
     }
 
     pub(crate) fn is_paused(&self) -> bool {
@@ -122,6 +130,7 @@ impl Subscriber {
             mailbox.ended.get_or_insert(reason);
         }
         self.announce(mailbox);
+        self.part_ended.notify_one();
     }
 
     /// Closes the mailbox whatever groups there are.
@@ -152,7 +161,7 @@ impl Subscriber {
         loop {
             {
                 let mut mailbox = self.lock();
-                if let Some(taken) = mailbox.pop(self.clock.now_ms()) {
+                if let Some(taken) = mailbox.pop(self.clock.monotonic_ms()) {
                     // One wake-up came for a whole chunk, so whoever was woken passes it on.
                     if woken && !mailbox.chunks.is_empty() {
                         self.arrived.notify_one();
@@ -171,7 +180,7 @@ impl Subscriber {
 
     /// What is there now, up to `limit`, without waiting.
     pub(crate) fn take_ready(&self, limit: usize) -> Vec<Taken> {
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.clock.monotonic_ms();
         let mut mailbox = self.lock();
         std::iter::from_fn(|| mailbox.pop(now_ms))
             .take(limit)
@@ -187,7 +196,7 @@ impl Subscriber {
         limit_bytes: usize,
         mut take: impl FnMut(Taken),
     ) -> Poll<bool> {
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.clock.monotonic_ms();
         let mut mailbox = self.lock();
         let (mut taken, mut bytes) = (0, 0);
         while taken < limit && bytes < limit_bytes {

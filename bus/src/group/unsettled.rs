@@ -54,6 +54,18 @@ impl<T> Unsettled<T> {
         }
     }
 
+    /// Adds a position that may lie below others.
+    pub(crate) fn insert(&mut self, seq: u64, value: T) {
+        match self.place(seq) {
+            Some(place) if place < self.ring.len() => {
+                let before = self.ring[place].replace(value);
+                self.in_ring += usize::from(before.is_none());
+            }
+            Some(_) => self.push(seq, value),
+            None => drop(self.stragglers.insert(seq, value)),
+        }
+    }
+
     pub(crate) fn get(&self, seq: u64) -> Option<&T> {
         match self.place(seq) {
             Some(place) => self.ring.get(place)?.as_ref(),

@@ -6,6 +6,7 @@ use super::batch::{PublishBatch, TopicRun};
 use crate::error::{IdConflict, NotPublished, PublishError, StepError, UnknownTopic};
 use crate::topics::Topics;
 use prombus_store::{Batch, CommitError, EventOutcome};
+use std::sync::Arc;
 
 /// A batch of which every event is as it should be.
 #[derive(Debug)]
@@ -45,19 +46,20 @@ impl WholeBatch {
         self.batch.text_bytes()
     }
 
-    /// Makes sure that their topics exist for whatever is committed next.
-    pub(crate) fn ensure_topics(&self, topics: &Topics) -> Result<(), NotPublished> {
+    /// Refuses events of topics that do not exist and may not be made.
+    pub(crate) fn check_topics(&self, topics: &Topics) -> Result<(), NotPublished> {
         for run in &self.runs {
-            if !topics.named(&run.topic).known {
-                topics
-                    .ensure(&run.topic, false)
-                    .map_err(|unknown| NotPublished {
-                        at: run.first,
-                        error: unknown.into(),
-                    })?;
-            }
+            topics.check(&run.topic).map_err(|unknown| NotPublished {
+                at: run.first,
+                error: unknown.into(),
+            })?;
         }
         Ok(())
+    }
+
+    /// The topics of the events.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.runs.iter().map(|run| &run.topic)
     }
 
     /// Whether their topics exist has to be asked anew: nothing was committed, perhaps not even what makes them.

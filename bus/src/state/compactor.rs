@@ -92,9 +92,9 @@ impl Drop for Compactor {
 async fn run(core: Arc<Core>) {
     let mut changes = core.store.watch_topics();
     let mut schedule = Schedule::default();
-    schedule.follow(plans(&core.store.topics()), core.now_ms());
+    schedule.follow(plans(&core.store.topics()), core.monotonic_ms());
     loop {
-        for plan in schedule.due(core.now_ms()) {
+        for plan in schedule.due(core.monotonic_ms()) {
             let stepped = step(&core, &plan).await;
             let is_done = match stepped {
                 Ok(stepped) => stepped.is_done,
@@ -103,10 +103,10 @@ async fn run(core: Arc<Core>) {
                 // The store tells its operators what is wrong with it.
                 Err(StepFailure::Read(_) | StepFailure::Commit(_)) => true,
             };
-            schedule.done(&plan, is_done, core.now_ms());
+            schedule.done(&plan, is_done, core.monotonic_ms());
         }
         let sleep = schedule.next_due().map(|due_ms| {
-            Duration::from_millis(due_ms.saturating_sub(core.now_ms()).min(MAX_SLEEP_MS))
+            Duration::from_millis(due_ms.saturating_sub(core.monotonic_ms()).min(MAX_SLEEP_MS))
         });
         tokio::select! {
             changed = changes.changed() => {
@@ -114,7 +114,7 @@ async fn run(core: Arc<Core>) {
                     return;
                 }
                 tokio::time::sleep(SETTLE).await;
-                schedule.follow(plans(&core.store.topics()), core.now_ms());
+                schedule.follow(plans(&core.store.topics()), core.monotonic_ms());
             }
             () = tokio::time::sleep(sleep.unwrap_or_default()), if sleep.is_some() => {}
         }

@@ -84,6 +84,7 @@ mod tests {
         TopicInfo {
             name: name.into(),
             options: config.to_options(),
+            incarnation: 1,
             first_seq: 1,
             tail_seq: 0,
             events: 0,

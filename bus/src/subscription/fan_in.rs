@@ -1,14 +1,16 @@
 //! Many topics in one subscription: by list, and by patterns that also match topics made later.
 
-use super::Shared;
+use super::pattern_start::PatternStart;
 use super::subscribing::Subscribing;
+use super::{Shared, SubscribeOptions};
 use crate::core::Core;
 use crate::error::{GroupError, SubscribeError};
 use crate::group::StartAt;
+use crate::group::record::{GroupRecord, record_key};
 use crate::group::registry::Registry;
 use crate::names::check_topic;
 use crate::pattern::Pattern;
-use prombus_store::{Store, TopicsWatch};
+use prombus_store::{MovedTopics, Store, TopicInfo};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,6 +22,8 @@ const REJOIN_MS: u64 = 1_000;
 pub(super) struct Selection {
     pub(super) names: BTreeSet<Arc<str>>,
     pub(super) patterns: Vec<Pattern>,
+    /// Where the group begins in the topics of each pattern.
+    starts: Vec<PatternStart>,
 }
 
 impl Selection {
@@ -27,6 +31,7 @@ impl Selection {
         let mut selection = Self {
             names: BTreeSet::new(),
             patterns: Vec::new(),
+            starts: Vec::new(),
         };
         // Where a list is given, the topic itself may be left empty.
         let topic = Some(topic).filter(|topic| !topic.is_empty() || more.is_empty());
@@ -41,57 +46,168 @@ impl Selection {
         Ok(selection)
     }
 
-    /// All names, and all topics there are now that match.
-    pub(super) fn topics_now(&self, store: &dyn Store) -> BTreeSet<Arc<str>> {
-        let mut topics = self.names.clone();
-        if !self.patterns.is_empty() {
-            let all = store.topics().into_iter().map(|info| info.name);
-            topics.extend(all.filter(|name| self.matches(name)));
+    /// The topics there are now that match a pattern.
+    pub(super) fn matching(&self, store: &dyn Store) -> BTreeSet<Arc<str>> {
+        if self.patterns.is_empty() {
+            return BTreeSet::new();
         }
-        topics
+        let all = store.topics().into_iter().map(|info| info.name);
+        all.filter(|name| self.matches(name)).collect()
     }
 
-    fn matches(&self, topic: &str) -> bool {
+    pub(super) fn matches(&self, topic: &str) -> bool {
         self.patterns.iter().any(|pattern| pattern.matches(topic))
+    }
+
+    /// Where the group begins in a topic that matches a pattern.
+    fn start_of(&self, topic: &str) -> Option<&PatternStart> {
+        let mut patterns = self.patterns.iter().zip(&self.starts);
+        let found = patterns.find(|(pattern, _)| pattern.matches(topic));
+        found.map(|(_, start)| start)
+    }
+
+    /// Finds out where the group begins, once and for all where it is durable.
+    pub(super) async fn place(
+        &mut self,
+        core: &Core,
+        group: &str,
+        ephemeral: bool,
+        options: &SubscribeOptions,
+    ) -> Result<(), GroupError> {
+        let (from, request) = (&options.from, options.settings());
+        for pattern in &self.patterns {
+            self.starts.push(if ephemeral {
+                PatternStart::new(pattern, from, &request, core)
+            } else {
+                PatternStart::stored(core, pattern, group, from, &request).await?
+            });
+        }
+        Ok(())
     }
 }
 
-/// Joins topics that match as they are made, from their first event on.
-pub(super) async fn follow(
-    core: Arc<Core>,
-    registry: Weak<Registry>,
-    shared: Weak<Shared>,
-    subscribing: Subscribing,
-    selection: Selection,
-    mut watch: TopicsWatch,
-) {
-    let mut all_joined = true;
-    loop {
-        if all_joined {
-            if !watch.changed().await {
+/// Takes seats in topics that match, as there is something to deliver in them.
+pub(super) struct Follower {
+    pub(super) core: Arc<Core>,
+    pub(super) registry: Weak<Registry>,
+    pub(super) shared: Weak<Shared>,
+    pub(super) subscribing: Subscribing,
+    pub(super) selection: Selection,
+    /// Topics that have to be looked at, each once.
+    pub(super) waiting: BTreeSet<Arc<str>>,
+}
+
+impl Follower {
+    /// Follows until the subscription or the bus is gone.
+    pub(super) async fn run(mut self, mut moved: MovedTopics) {
+        loop {
+            if !self.look(usize::MAX).await {
                 return;
             }
-        } else {
-            tokio::time::sleep(Duration::from_millis(REJOIN_MS)).await;
+            let retry = tokio::time::sleep(Duration::from_millis(REJOIN_MS));
+            let subscriber = self.subscribing.subscriber.clone();
+            tokio::select! {
+                biased;
+                topics = moved.moved() => match topics {
+                    Some(topics) => self.take_moved(topics),
+                    None => return,
+                },
+                () = subscriber.part_ended() => self.take_ended(),
+                // Those that could not be joined are tried again.
+                () = retry, if !self.waiting.is_empty() => {}
+            }
         }
-        let (Some(registry), Some(shared)) = (registry.upgrade(), shared.upgrade()) else {
+    }
+
+    /// Looks at up to `limit` topics that wait; `false` where the subscription or the bus is gone.
+    pub(super) async fn look(&mut self, limit: usize) -> bool {
+        let mut failed = BTreeSet::new();
+        for _ in 0..limit {
+            let Some(topic) = self.waiting.pop_first() else {
+                break;
+            };
+            let (Some(registry), Some(shared)) = (self.registry.upgrade(), self.shared.upgrade())
+            else {
+                return false;
+            };
+            match self.join(&registry, &shared, &topic).await {
+                Ok(()) => {}
+                Err(GroupError::Closed) if self.core.is_closed() => return false,
+                Err(_) => drop(failed.insert(topic)),
+            }
+        }
+        self.waiting.append(&mut failed);
+        true
+    }
+
+    /// Takes a seat in a topic where something is undelivered.
+    pub(super) async fn join(
+        &self,
+        registry: &Registry,
+        shared: &Shared,
+        topic: &Arc<str>,
+    ) -> Result<(), GroupError> {
+        let Some(info) = self.core.store.topic(topic) else {
+            return Ok(());
+        };
+        let Some(pattern_start) = self.selection.start_of(topic) else {
+            return Ok(());
+        };
+        let start = pattern_start.of(info.incarnation);
+        if shared.has_open_seat(topic) || !self.is_behind(&info, &start).await? {
+            return Ok(());
+        }
+        let seat = self
+            .subscribing
+            .join_pattern(
+                &self.core,
+                registry,
+                topic,
+                &start,
+                pattern_start.settings(),
+            )
+            .await?;
+        drop(shared.seats().insert(topic.clone(), seat));
+        Ok(())
+    }
+
+    /// Whether a topic has something that the group has not settled.
+    async fn is_behind(&self, info: &TopicInfo, start: &StartAt) -> Result<bool, GroupError> {
+        if !self.subscribing.ephemeral {
+            let key = record_key(&info.name, &self.subscribing.group);
+            let stored = self.core.store.get(&key).await?;
+            let record = stored.and_then(|stored| GroupRecord::from_bytes(&stored.value).ok());
+            if let Some(record) = record
+                && record.incarnation.is_none_or(|one| one == info.incarnation)
+            {
+                return Ok(record.is_behind(info.first_seq, info.tail_seq));
+            }
+        }
+        Ok(match start {
+            StartAt::Seq(seq) => info.tail_seq >= *seq,
+            _ => info.tail_seq > 0,
+        })
+    }
+
+    fn take_moved(&mut self, topics: BTreeSet<Arc<str>>) {
+        let matching = topics
+            .into_iter()
+            .filter(|topic| self.selection.matches(topic));
+        self.waiting.extend(matching);
+    }
+
+    /// Looks again at topics whose group has ended: it may have been removed, or the topic made again.
+    fn take_ended(&mut self) {
+        let Some(shared) = self.shared.upgrade() else {
             return;
         };
-        // A seat whose owner is gone was one of a topic that has been deleted.
-        shared.seats().retain(|_, seat| !seat.inbox.is_closed());
-        all_joined = true;
-        for topic in selection.topics_now(&*core.store) {
-            let seated = shared.seats().contains_key(&topic);
-            if seated || !selection.matches(&topic) {
-                continue;
-            }
-            match subscribing
-                .join(&core, &registry, &topic, &StartAt::Seq(1))
-                .await
-            {
-                Ok(seat) => drop(shared.seats().insert(topic, seat)),
-                Err(GroupError::Closed) => return,
-                Err(_) => all_joined = false,
+        let mut seats = shared.seats();
+        let ended = seats.iter().filter(|(_, seat)| seat.inbox.is_closed());
+        let ended: Vec<Arc<str>> = ended.map(|(topic, _)| topic.clone()).collect();
+        for topic in ended {
+            seats.remove(&topic);
+            if self.selection.matches(&topic) {
+                self.waiting.insert(topic);
             }
         }
     }

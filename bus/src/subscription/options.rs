@@ -16,9 +16,8 @@ const MAX_MEMBER_BYTES: usize = 256;
 
 /// The options of a subscription.
 ///
-/// `ack_timeout_ms`, `max_attempts`, `ordering` and `filter` are properties of the group: where several subscriptions
-/// say something about one, the newest that does decides it for all, and the group remembers it. `None` leaves it as
-/// it is.
+/// `max_attempts`, `ordering` and `filter` belong to the group: the subscription that makes it decides them, `None` is
+/// what the group has, and another value is refused. They are changed with [`crate::Bus::configure_group`].
 #[derive(Debug, Clone)]
 pub struct SubscribeOptions {
     /// Where a new group begins. One that exists goes on from its cursor.
@@ -87,6 +86,16 @@ impl SubscribeOptions {
             return Err(BadOption::new("member", "a name has 1 to 256 bytes"));
         }
         Ok(())
+    }
+
+    /// What a member says for itself where the group's options are settled already.
+    pub(super) fn own_settings(&self) -> SettingsRequest {
+        let function = |filter: &&Filter| matches!(filter, Filter::Function(_));
+        SettingsRequest {
+            ack_timeout_ms: self.ack_timeout_ms,
+            filter: self.filter.as_ref().filter(function).cloned(),
+            ..SettingsRequest::default()
+        }
     }
 
     pub(super) fn settings(&self) -> SettingsRequest {

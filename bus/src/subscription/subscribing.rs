@@ -1,6 +1,6 @@
 //! How a subscription comes to be: its topics are named or matched, and it takes a seat in the group of each.
 
-use super::fan_in::{Selection, follow};
+use super::fan_in::{Follower, Selection};
 use super::{Shared, SubscribeOptions, Subscription, SubscriptionControl};
 use crate::core::Core;
 use crate::error::{BadOption, GroupError, SubscribeError, UnknownTopic};
@@ -8,9 +8,13 @@ use crate::group::StartAt;
 use crate::group::command::{Command, Join};
 use crate::group::registry::{GroupName, Registry};
 use crate::group::seat::Seat;
+use crate::group::settings::{GroupSettings, SettingsRequest};
 use crate::group::subscriber::Subscriber;
 use crate::names::check_group;
 use std::sync::{Arc, Mutex};
+
+/// How many topics of a pattern are looked at before the subscription is there; the others are while it is used.
+const JOINED_AT_ONCE: usize = 64;
 
 /// Who wants to subscribe to what.
 pub(super) struct Subscribing {
@@ -29,7 +33,7 @@ pub(crate) async fn subscribe(
     options: SubscribeOptions,
 ) -> Result<Subscription, SubscribeError> {
     options.check()?;
-    let selection = Selection::new(topic, &options.topics)?;
+    let mut selection = Selection::new(topic, &options.topics)?;
     let is_one = selection.patterns.is_empty() && selection.names.len() == 1;
     if matches!(options.from, StartAt::AfterId(_)) && !is_one {
         let why = "an id lies in one topic, and this subscription has several";
@@ -62,7 +66,7 @@ pub(crate) async fn subscribe(
         core.options.clock.clone(),
     ));
     // Watched before the topics are listed, so that none is missed in between.
-    let watch = core.store.watch_topics();
+    let moved = (!selection.patterns.is_empty()).then(|| core.store.watch_moved());
     let subscription = Subscription {
         control: SubscriptionControl {
             shared: Arc::new(Shared {
@@ -80,25 +84,38 @@ pub(crate) async fn subscribe(
         subscriber,
     };
     let shared = &subscription.control.shared;
-    for topic in selection.topics_now(&*core.store) {
+    for topic in &selection.names {
         let seat = subscribing
-            .join(core, registry, &topic, &subscribing.options.from)
+            .join(core, registry, topic, &subscribing.options.from)
             .await?;
-        shared.seats().insert(topic, seat);
+        shared.seats().insert(topic.clone(), seat);
     }
-    if !selection.patterns.is_empty() {
-        let shared_weakly = Arc::downgrade(shared);
-        let registry_weakly = Arc::downgrade(registry);
+    if let Some(moved) = moved {
+        let (group, options) = (&subscribing.group, &subscribing.options);
+        selection.place(core, group, ephemeral, options).await?;
         let subscriber = subscribing.subscriber.clone();
-        let following = follow(
-            core.clone(),
-            registry_weakly,
-            shared_weakly,
+        let mut follower = Follower {
+            core: core.clone(),
+            registry: Arc::downgrade(registry),
+            shared: Arc::downgrade(shared),
+            waiting: selection.matching(&*core.store),
             subscribing,
             selection,
-            watch,
+        };
+        // The first ones here, so that who asks for what a group does not allow hears of it.
+        for _ in 0..JOINED_AT_ONCE {
+            let Some(topic) = follower.waiting.pop_first() else {
+                break;
+            };
+            follower.join(registry, shared, &topic).await?;
+        }
+        let followed = (
+            follower.subscribing.group.clone(),
+            follower.selection.patterns.clone(),
         );
-        *shared.follower() = Some(registry.follow(&subscriber, following));
+        let following = follower.run(moved);
+        let task = registry.follow(&subscriber, followed, following);
+        *shared.follower() = Some(task);
     }
     Ok(subscription)
 }
@@ -112,6 +129,31 @@ impl Subscribing {
         topic: &Arc<str>,
         start_at: &StartAt,
     ) -> Result<Seat, GroupError> {
+        let settings = self.options.settings();
+        let place = (start_at, settings, None);
+        self.take_seat(core, registry, topic, place).await
+    }
+
+    /// The same in a topic of a pattern, whose group is made with what belongs to the pattern's.
+    pub(super) async fn join_pattern(
+        &self,
+        core: &Core,
+        registry: &Registry,
+        topic: &Arc<str>,
+        start_at: &StartAt,
+        defaults: &GroupSettings,
+    ) -> Result<Seat, GroupError> {
+        let place = (start_at, self.options.own_settings(), Some(defaults));
+        self.take_seat(core, registry, topic, place).await
+    }
+
+    async fn take_seat(
+        &self,
+        core: &Core,
+        registry: &Registry,
+        topic: &Arc<str>,
+        (start_at, settings, defaults): (&StartAt, SettingsRequest, Option<&GroupSettings>),
+    ) -> Result<Seat, GroupError> {
         let name = GroupName {
             topic: topic.clone(),
             group: self.group.clone(),
@@ -122,7 +164,8 @@ impl Subscribing {
                 member: core.number(),
                 subscriber: self.subscriber.clone(),
                 start_at: start_at.clone(),
-                settings: self.options.settings(),
+                settings: settings.clone(),
+                defaults: defaults.cloned(),
             };
             Command::Join(Box::new(join), reply)
         };

@@ -59,7 +59,8 @@ async fn a_seek_delivers_again_or_passes_over_and_says_so_before() {
         SeekEffect {
             cursor: 2,
             redelivered: 3,
-            skipped: 0
+            skipped: 0,
+            beyond_tail: false,
         }
     );
     let ahead = bus
@@ -71,7 +72,8 @@ async fn a_seek_delivers_again_or_passes_over_and_says_so_before() {
         SeekEffect {
             cursor: 10,
             redelivered: 0,
-            skipped: 5
+            skipped: 5,
+            beyond_tail: false,
         }
     );
     assert_eq!(

@@ -129,7 +129,7 @@ async fn fields_decide() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_explicit_filter_is_the_groups() {
+async fn a_filter_is_the_groups_until_it_is_changed_on_purpose() {
     let bus = bus();
     let only_a = FieldFilter {
         key: Some(Pattern::new("a").expect("a pattern")),
@@ -152,6 +152,18 @@ async fn the_newest_explicit_filter_is_the_groups() {
         bus.publish("t", &1, &key(name)).await.expect("stored");
     }
     assert_eq!(take(&two, 1).await, [4], "the group remembers its filter");
+    let refused = bus.subscribe("t", "g", filtered(Filter::All)).await;
+    assert_eq!(
+        refused.expect_err("it has another").code(),
+        "group_mismatch"
+    );
+    let config = prombus::GroupConfig {
+        filter: Some(Filter::All),
+        ..Default::default()
+    };
+    bus.configure_group("t", "g", &config)
+        .await
+        .expect("changed");
     let three = bus
         .subscribe("t", "g", filtered(Filter::All))
         .await

@@ -19,6 +19,7 @@ mod leases;
 mod ordering;
 mod projector_crash;
 mod projectors;
+mod promises;
 mod publish;
 mod restart;
 mod stress;

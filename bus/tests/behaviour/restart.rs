@@ -124,17 +124,14 @@ async fn settings_are_kept() {
     let info = bus.group("t", "g").await.expect("it exists");
     assert_eq!((info.ack_timeout_ms, info.max_attempts), (1_234, 7));
     assert_eq!(info.ordering, prombus::Ordering::Key);
-    let newer = SubscribeOptions {
+    let other = SubscribeOptions {
         max_attempts: Some(9),
         ..earliest()
     };
-    let subscription = bus.subscribe("t", "g", newer).await.expect("subscribed");
-    let info = bus.group("t", "g").await.expect("it exists");
-    assert_eq!(
-        (info.ack_timeout_ms, info.max_attempts),
-        (1_234, 9),
-        "the newest explicit one wins"
-    );
+    let refused = bus.subscribe("t", "g", other).await;
+    assert_eq!(refused.expect_err("it has 7").code(), "group_mismatch");
+    let subscription = bus.subscribe("t", "g", earliest()).await;
+    let subscription = subscription.expect("subscribed");
     publish(&bus, "t", 1).await;
     nothing(&subscription, 100).await;
 }

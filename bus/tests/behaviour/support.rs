@@ -24,6 +24,8 @@ pub(crate) struct TestStore {
     inner: MemoryStore,
     refuses_writes: AtomicBool,
     refuses_reads: AtomicBool,
+    /// The next read panics.
+    panics_on_read: AtomicBool,
     /// While set, commits happen but nobody hears of it.
     holds_answers: watch::Sender<bool>,
     /// How many more commits happen before the process is as good as dead.
@@ -70,6 +72,7 @@ pub(crate) fn store() -> (Arc<TestStore>, BusOptions) {
         inner: MemoryStore::new(clock.clone()),
         refuses_writes: AtomicBool::new(false),
         refuses_reads: AtomicBool::new(false),
+        panics_on_read: AtomicBool::new(false),
         holds_answers: watch::Sender::new(false),
         lives: AtomicU64::new(u64::MAX),
         dies_unheard: AtomicBool::new(false),
@@ -170,6 +173,10 @@ impl TestStore {
 
     pub(crate) fn refuse_reads(&self, refuse: bool) {
         self.refuses_reads.store(refuse, Ordering::SeqCst);
+    }
+
+    pub(crate) fn panic_on_read(&self) {
+        self.panics_on_read.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn hold_answers(&self, hold: bool) {
@@ -283,6 +290,8 @@ impl Wrapper for TestStore {
     }
 
     fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError> {
+        let panics = self.panics_on_read.swap(false, Ordering::SeqCst);
+        assert!(!panics, "the test says so");
         self.asked_events
             .fetch_add(limit.events as u64, Ordering::SeqCst);
         self.read_refused()

@@ -4,9 +4,12 @@ use super::place::PlaceArgs;
 use crate::confirm::confirm;
 use crate::remote::{RemoteArgs, read};
 use crate::table;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
-use prombus_api::http::{Body, Explanation, GroupInfo, GroupList, GroupQuery, Seek, SeekReply};
+use prombus_api::http::{
+    Body, Explanation, GroupChange, GroupInfo, GroupList, GroupQuery, Seek, SeekReply,
+};
+use prombus_api::options::{Filter, Ordering};
 use ureq::http::Method;
 
 /// List, inspect, explain, move or remove groups
@@ -45,6 +48,20 @@ enum Verb {
         /// Do not ask
         #[arg(long)]
         yes: bool,
+    },
+    /// Change what belongs to a group and not to its members
+    Set {
+        #[command(flatten)]
+        named: Named,
+        /// After how many failed deliveries an event is dead
+        #[arg(long)]
+        max_attempts: Option<u32>,
+        /// In which order it gets events: none or key
+        #[arg(long, value_parser = ["none", "key"])]
+        ordering: Option<String>,
+        /// Which events it wants, as JSON: {"key":…,"headers":{…},"tags":[…]}; {} wants all
+        #[arg(long)]
+        filter: Option<String>,
     },
     /// Remove a group
     Rm {
@@ -93,6 +110,27 @@ impl Group {
             } => {
                 let answer = self.seek(named, place, *dry_run, *yes)?;
                 self.print(&answer, |reply: SeekReply| print_seek(&reply))
+            }
+            Verb::Set {
+                named,
+                max_attempts,
+                ordering,
+                filter,
+            } => {
+                let filter = filter.as_deref().map(|text| Filter::parse(text.as_bytes()));
+                let filter = filter.transpose();
+                let change = GroupChange {
+                    topic: named.topic.clone(),
+                    group: named.group.clone(),
+                    max_attempts: *max_attempts,
+                    ordering: ordering.as_deref().map(|word| match word {
+                        "key" => Ordering::Key,
+                        _ => Ordering::None,
+                    }),
+                    filter: filter.map_err(|refusal| anyhow!("--filter: {}", refusal.message))?,
+                };
+                let answer = remote.send(Method::PATCH, "/groups", &change.to_json())?;
+                self.print(&answer, |info: GroupInfo| print_info(&info))
             }
             Verb::Rm { named, yes } => {
                 let question = format!("Remove group {} of {}?", named.group, named.topic);
@@ -221,4 +259,7 @@ fn print_seek(reply: &SeekReply) {
         "the cursor {is_or_would_be} at {}; {} events delivered again, {} skipped",
         reply.cursor, reply.redelivered, reply.skipped
     );
+    if reply.beyond_tail {
+        println!("the place lies beyond the tail, so the cursor {is_or_would_be} at the tail");
+    }
 }

@@ -6,11 +6,12 @@ use super::call::{Call, forbidden, start_at};
 use super::reply;
 use crate::auth::Action;
 use crate::denied::Denied;
+use crate::to_bus::{to_bus_filter, to_bus_ordering};
 use axum::response::Response;
-use prombus::GroupInfo;
+use prombus::{GroupConfig, GroupInfo};
 use prombus_api::Code;
 use prombus_api::http::{
-    Body as _, CursorList, GroupList, GroupQuery, Lag, Reason, Seek, SeekReply,
+    Body as _, CursorList, GroupChange, GroupList, GroupQuery, Lag, Reason, Seek, SeekReply,
 };
 use wire::{wire_cursor, wire_explanation, wire_group};
 
@@ -25,6 +26,23 @@ pub(super) async fn list(call: Call) -> Result<Response, Denied> {
         groups: groups.into_iter().map(wire_group).collect(),
         topic: wanted.topic,
     }))
+}
+
+/// Changes what belongs to a group and not to its members.
+pub(super) async fn change(mut call: Call) -> Result<Response, Denied> {
+    let body = call.json().await?;
+    let wanted = GroupChange::parse(&body)?;
+    let (topic, group) = (wanted.topic, wanted.group);
+    call.allow(Action::Admin, &topic, Some(&group))?;
+    call.known(&topic)?;
+    let config = GroupConfig {
+        max_attempts: wanted.max_attempts,
+        ordering: wanted.ordering.map(to_bus_ordering),
+        filter: wanted.filter.as_ref().map(to_bus_filter).transpose()?,
+    };
+    let bus = &call.gateway().bus;
+    bus.configure_group(&topic, &group, &config).await?;
+    Ok(reply::json(&wire_group(bus.group(&topic, &group).await?)))
 }
 
 pub(super) async fn remove(call: Call) -> Result<Response, Denied> {
@@ -71,6 +89,7 @@ pub(super) async fn seek(mut call: Call) -> Result<Response, Denied> {
         cursor: effect.cursor,
         redelivered: effect.redelivered,
         skipped: effect.skipped,
+        beyond_tail: effect.beyond_tail,
     }))
 }
 

@@ -4,7 +4,7 @@
 mod puller;
 mod pullers;
 
-pub(super) use puller::{Became, Puller};
+pub(super) use puller::{Became, Puller, Using};
 pub(crate) use pullers::Pullers;
 
 use super::call::{Call, start_at};
@@ -54,7 +54,7 @@ pub(super) async fn pull(mut call: Call) -> Result<Response, Denied> {
         .await?;
     // Only what may be delivered is leased, so that no lease runs while its event waits here.
     let max = call.connection.deliver_in_time(max).await;
-    let began_ms = gateway.now_ms();
+    let began_ms = gateway.options.clock.monotonic_ms();
     let deliveries = tokio::select! {
         deliveries = take(&puller, max, wait_ms) => deliveries,
         () = gateway.told_to_stop() => Vec::new(),

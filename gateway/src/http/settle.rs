@@ -1,7 +1,7 @@
 //! `POST /ack`, `/nack` and `/modack`: what becomes of events that were pulled.
 
 use super::call::Call;
-use super::pull::{Became, Puller};
+use super::pull::{Became, Puller, Using};
 use super::reply;
 use crate::auth::Action;
 use crate::denied::Denied;
@@ -13,7 +13,6 @@ use prombus_api::Code;
 use prombus_api::frames::{Ack, Ids, Modack, Nack};
 use prombus_api::http::{Body as _, FailedId, PublishedEvent, SettleReply};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The most events that one request settles.
 const MAX_IDS: usize = 10_000;
@@ -104,12 +103,7 @@ pub(super) async fn modack(mut call: Call) -> Result<Response, Denied> {
     )
 }
 
-async fn puller(
-    call: &Call,
-    topic: &str,
-    group: &str,
-    ids: &Ids<'_>,
-) -> Result<Arc<Puller>, Denied> {
+async fn puller(call: &Call, topic: &str, group: &str, ids: &Ids<'_>) -> Result<Using, Denied> {
     call.allow(Action::Subscribe, topic, Some(group))?;
     if ids.as_slice().len() > MAX_IDS {
         let why = format!("ids: at most {MAX_IDS} at a time");

@@ -4,7 +4,8 @@ use super::conversation::{Conversation, shutting_down};
 use super::publishing::write_denied;
 use super::subscriptions::{MAX_SUBSCRIPTIONS, Member, topics};
 use crate::denied::Denied;
-use prombus::{FieldFilter, Filter, Ordering, Pattern, StartAt, SubscribeOptions};
+use crate::to_bus::{to_bus_filter, to_bus_ordering};
+use prombus::{StartAt, SubscribeOptions};
 use prombus_api::Code;
 use prombus_api::frames::{Auth, GroupName, Subscribe, write_ok, write_subscribed};
 use prombus_api::options::{self, Position};
@@ -142,11 +143,8 @@ fn bus_options(options: &options::SubscribeOptions) -> Result<SubscribeOptions, 
         max_in_flight: options.max_in_flight.unwrap_or(MAX_IN_FLIGHT),
         ack_timeout_ms: options.ack_timeout_ms,
         max_attempts: options.max_attempts,
-        ordering: options.ordering.map(|ordering| match ordering {
-            options::Ordering::None => Ordering::None,
-            options::Ordering::Key => Ordering::Key,
-        }),
-        filter: options.filter.as_ref().map(filter).transpose()?,
+        ordering: options.ordering.map(to_bus_ordering),
+        filter: options.filter.as_ref().map(to_bus_filter).transpose()?,
         topics: options.topics.clone(),
         manual_ack: true,
         ..defaults
@@ -161,14 +159,4 @@ fn start_at(position: &Position) -> StartAt {
         Position::AfterId(id) => StartAt::AfterId(id.clone()),
         Position::Seq(seq) => StartAt::Seq(*seq),
     }
-}
-
-fn filter(filter: &options::Filter) -> Result<Filter, Denied> {
-    let key = filter.key.as_deref().map(Pattern::new).transpose();
-    let key = key.map_err(|error| Denied::new(Code::BadFrame, format!("filter.key: {error}")))?;
-    Ok(Filter::Fields(FieldFilter {
-        key,
-        headers: filter.headers.clone(),
-        tags: filter.tags.clone(),
-    }))
 }

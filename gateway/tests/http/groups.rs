@@ -161,3 +161,30 @@ async fn groups_that_are_not_there() {
         .await;
     removal.is_error(404, "unknown_group");
 }
+
+#[tokio::test]
+async fn a_group_is_changed_on_purpose_and_a_seek_stops_at_the_tail() {
+    let server = Running::start().await;
+    server.fill("t", 3).await;
+    let subscription = server.bus().subscribe("t", "g", earliest()).await;
+    let subscription = subscription.expect("subscribed");
+    let mut client = server.client().await;
+    let change = json!({"topic": "t", "group": "g", "maxAttempts": 9, "filter": {"tags": ["w"]}});
+    let changed = client
+        .request("PATCH", "/groups", &[], change.to_string().as_bytes())
+        .await
+        .ok();
+    assert_eq!(changed["max_attempts"], 9);
+    let unknown = json!({"topic": "t", "group": "g", "ackTimeoutMs": 9});
+    let refused = client
+        .request("PATCH", "/groups", &[], unknown.to_string().as_bytes())
+        .await;
+    refused.is_error(400, "bad_frame");
+    let seek = json!({"topic": "t", "group": "g", "from": "seq", "seq": 99});
+    let sought = client.post("/cursors", &seek.to_string()).await.ok();
+    assert_eq!(
+        (&sought["cursor"], &sought["beyond_tail"]),
+        (&json!(3), &json!(true))
+    );
+    drop(subscription);
+}

@@ -4,6 +4,7 @@ use super::client::Client;
 use super::server::Running;
 use prombus::{StartAt, SubscribeOptions};
 use prombus_gateway::GatewayOptions;
+use prombus_gateway::limits::{LimitsConfig, Rate};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -389,4 +390,37 @@ async fn an_acknowledgement_publishes_in_the_same_step() {
         json!([{"topic": "out", "id": "mine", "seq": 1, "duplicate": true}])
     );
     assert_eq!(server.bus().topic("out").expect("it exists").tail_seq, 1);
+}
+
+/// A pull that waits for its delivery limit has joined already; the leases that it gets must not end with it.
+#[tokio::test]
+async fn a_pull_that_had_to_wait_keeps_its_leases() {
+    let once_a_second = Rate {
+        capacity: 1,
+        refill_per_sec: 1,
+    };
+    let server = Running::with(GatewayOptions {
+        limits: LimitsConfig {
+            conn_delivery: Some(once_a_second),
+            ..LimitsConfig::default()
+        },
+        ..GatewayOptions::default()
+    })
+    .await;
+    server.fill("t", 3).await;
+    let short = || json!({"max": 1, "ackTimeoutMs": 100});
+    let mut first = server.client().await;
+    let pulled = pull(&mut first, short()).await;
+    settle(&mut first, "/ack", &ids(&pulled), json!({})).await;
+    // Half a period of the sweep, so that one comes while the next pull waits.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let mut second = server.client().await;
+    let pulled = pull(&mut second, short()).await;
+    settle(&mut second, "/ack", &ids(&pulled), json!({})).await;
+    let pulled = pull(&mut second, json!({"max": 1, "ackTimeoutMs": 60_000})).await;
+    assert_eq!(payloads(&pulled), [3]);
+    let mut third = server.client().await;
+    let again = pull(&mut third, json!({"max": 1, "wait_ms": 500})).await;
+    assert_eq!(payloads(&again), [0; 0], "its lease is live");
+    settle(&mut second, "/ack", &ids(&pulled), json!({})).await;
 }

@@ -40,6 +40,7 @@ pub async fn a_new_topic_is_empty<H: Harness>(harness: &H) {
     let expected = TopicInfo {
         name: topic.clone(),
         options: options(),
+        incarnation: info.incarnation,
         first_seq: 1,
         tail_seq: 0,
         events: 0,

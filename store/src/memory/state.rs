@@ -105,7 +105,8 @@ impl State {
                     match self.topics.get_mut(topic) {
                         Some(existing) => existing.options = options.clone(),
                         None => {
-                            let made = Topic::new(options.clone(), self.next_tag());
+                            let tag = self.next_tag();
+                            let made = Topic::new(options.clone(), tag, self.topics_made);
                             self.topics.insert(topic.clone(), made);
                         }
                     }

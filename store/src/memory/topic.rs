@@ -20,6 +20,8 @@ pub(super) struct Topic {
     pub(super) options: TopicOptions,
     /// What the ids made for this topic carry; no other topic of the store has it, nor has an earlier one of its name.
     pub(super) tag: u32,
+    /// The number that no other topic of the store has or had.
+    incarnation: u64,
     /// The oldest position that may still be read; behind the tail where nothing is kept.
     pub(super) first_seq: u64,
     pub(super) tail_seq: u64,
@@ -66,10 +68,11 @@ pub(super) enum Claim {
 }
 
 impl Topic {
-    pub(super) fn new(options: TopicOptions, tag: u32) -> Self {
+    pub(super) fn new(options: TopicOptions, tag: u32, incarnation: u64) -> Self {
         Self {
             options,
             tag,
+            incarnation,
             first_seq: 1,
             tail_seq: 0,
             last_ms: 0,
@@ -218,6 +221,7 @@ impl Topic {
         TopicInfo {
             name: name.clone(),
             options: self.options.clone(),
+            incarnation: self.incarnation,
             first_seq: self.first_seq,
             tail_seq: self.tail_seq,
             events: self.events.len() as u64,

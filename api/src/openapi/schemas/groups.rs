@@ -21,6 +21,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("Lag", lag()),
         ("Seek", seek()),
         ("SeekReply", seek_reply()),
+        ("GroupChange", change()),
         ("Explanation", explanation()),
         ("LaneInfo", lane()),
     ]
@@ -160,6 +161,36 @@ fn seek() -> Value {
     object("Where a group's cursor is set to.", names(), optional)
 }
 
+fn filter() -> Value {
+    let strings = serde_json::json!({"type": "string"});
+    let headers = serde_json::json!({
+        "type": "object",
+        "description": "Headers that an event has, with exactly these values.",
+        "additionalProperties": {"type": "string"},
+    });
+    let fields = vec![
+        ("key", text("A pattern that the key matches.")),
+        ("headers", headers),
+        ("tags", list("Tags that an event has.", &strings)),
+    ];
+    object("Which events it wants; empty for all.", vec![], fields)
+}
+
+fn change() -> Value {
+    let optional = vec![
+        (
+            "maxAttempts",
+            count("After how many failed deliveries an event is dead."),
+        ),
+        (
+            "ordering",
+            word("In which order it gets events.", &["none", "key"]),
+        ),
+        ("filter", filter()),
+    ];
+    object("What belongs to a group, changed.", names(), optional)
+}
+
 fn seek_reply() -> Value {
     let mut fields = names();
     fields.extend([
@@ -172,6 +203,10 @@ fn seek_reply() -> Value {
         (
             "skipped",
             count("Unsettled positions that are passed over."),
+        ),
+        (
+            "beyond_tail",
+            flag("Whether the place lay beyond the tail, so that the cursor is at the tail."),
         ),
     ]);
     object("What a seek does.", fields, vec![])

@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::frames::{Ack, Ids, Modack, Nack, Publish};
 use crate::http::*;
-use crate::options::{Ordering, Position, PublishOptions};
+use crate::options::{Filter, Ordering, Position, PublishOptions};
 use crate::record::Record;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -245,6 +245,7 @@ fn group_samples() -> Vec<(&'static str, Value)> {
         cursor: 1,
         redelivered: 1,
         skipped: 1,
+        beyond_tail: true,
     };
     let lane = LaneInfo {
         blocked_by_seq: 1,
@@ -274,6 +275,20 @@ fn group_samples() -> Vec<(&'static str, Value)> {
         ),
         ("Lag", reply(&lag)),
         ("SeekReply", reply(&seek)),
+        (
+            "GroupChange",
+            body(&GroupChange {
+                topic: text(),
+                group: text(),
+                max_attempts: Some(1),
+                ordering: Some(Ordering::Key),
+                filter: Some(Filter {
+                    key: Some(text()),
+                    headers: [(text(), text())].into(),
+                    tags: vec![text()],
+                }),
+            }),
+        ),
         ("LaneInfo", reply(&lane)),
     ];
     for to in positions() {

@@ -73,7 +73,7 @@ impl Owner {
 
     /// Keeps the letters until they can be written.
     pub(super) fn take_gathered(&mut self, gathered: Gathered) {
-        let now_ms = self.core.now_ms();
+        let now_ms = self.now_ms();
         self.state.not_buried(&gathered.left);
         if gathered.failed {
             self.flushing.failed(now_ms, &self.core.options);
@@ -90,10 +90,11 @@ impl Owner {
     pub(super) fn bury(&mut self, now_ms: u64) {
         let originals = std::mem::take(&mut self.burial);
         let seqs: Vec<u64> = originals.iter().map(|(seq, ..)| *seq).collect();
-        match self.burial_batch(&originals, &seqs, now_ms) {
+        match self.burial_batch(&originals, &seqs) {
             Ok(batch) => {
                 let changes = self.state.changes();
-                let writing = Writing::begin(&*self.core.store, batch, changes);
+                let store = self.core.store.clone();
+                let writing = Writing::begin(batch, changes, now_ms, |batch| store.commit(batch));
                 self.writing = Some(writing.burying(seqs));
             }
             Err(_) => {
@@ -107,13 +108,12 @@ impl Owner {
         &self,
         originals: &[(u64, History, StoredEvent)],
         seqs: &[u64],
-        now_ms: u64,
     ) -> Result<Batch, UnknownTopic> {
         let topic: Arc<str> = dead_letter_topic(&self.name.topic).into();
         self.core.topics.ensure(&topic, true)?;
         let mut batch = Batch::atomic();
         for (_, history, original) in originals {
-            let payload = self.letter(history, original, now_ms);
+            let payload = self.letter(history, original);
             batch.publish(
                 &topic,
                 &Draft {
@@ -129,7 +129,7 @@ impl Owner {
         Ok(batch)
     }
 
-    fn letter(&self, history: &History, original: &StoredEvent, now_ms: u64) -> String {
+    fn letter(&self, history: &History, original: &StoredEvent) -> String {
         // What the log gives back was written as JSON; where it is not, the letter still tells the rest.
         let original = serde_json::from_str(original.json()).unwrap_or(RawValue::NULL);
         let payload = LetterPayload {
@@ -137,7 +137,7 @@ impl Owner {
             group: &self.name.group,
             original,
             err: history.last_reason(),
-            ts: now_ms,
+            ts: self.core.now_ms(),
             attempts: history.attempts,
             history: &history.told,
         };

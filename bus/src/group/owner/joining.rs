@@ -1,11 +1,13 @@
 //! How a group comes to be, how subscriptions become its members, and how they go.
 
+use super::incarnation::place;
 use super::{Existence, Member, Owner, rules};
-use crate::error::{GroupError, StoreFailed, TakenOver};
+use crate::error::{BadOption, GroupError, GroupMismatch, StoreFailed, TakenOver};
 use crate::filter::Filter;
 use crate::group::command::Join;
 use crate::group::record::{GroupRecord, record_key};
 use crate::group::seat::Seat;
+use crate::group::settings::SettingsRequest;
 use crate::group::state::{GroupState, MemberId};
 use prombus_store::{Batch, Change, CommitError, Expect};
 
@@ -17,6 +19,7 @@ impl Owner {
         }
         let key = record_key(&self.name.topic, &self.name.group);
         let Some(stored) = self.core.store.get(&key).await? else {
+            self.existence = Existence::Absent;
             return Ok(());
         };
         let record = GroupRecord::from_bytes(&stored.value).map_err(|why| GroupError::Damaged {
@@ -24,9 +27,17 @@ impl Owner {
             group: self.name.group.clone(),
             why: why.into(),
         })?;
+        let current = self.core.store.incarnation(&self.name.topic);
+        if record.incarnation.is_some() && record.incarnation != current {
+            self.existence = Existence::Absent;
+            self.stale_version = Some(stored.version);
+            return Ok(());
+        }
+        self.incarnation = record.incarnation;
         let counts = *self.state.counts();
         let rules = rules(&self.core, &self.name);
-        self.state = GroupState::from_record(record, rules, self.core.now_ms());
+        let now_ms = self.core.monotonic_ms();
+        self.state = GroupState::from_record(record, rules, now_ms);
         self.state.resume_counts(counts);
         self.filter = self.stored_filter();
         self.existence = Existence::Stored {
@@ -40,20 +51,23 @@ impl Owner {
         let commands = self.link().ok_or(GroupError::Closed)?;
         if self.existence == Existence::Absent {
             self.create(&join).await?;
-        } else if self.state.settings_mut().apply(&join.settings) {
-            self.state.touch();
+        } else {
+            self.check_settings(&join.settings)?;
         }
-        match join.settings.filter {
-            Some(filter) => self.filter = filter,
+        if let Some(Filter::Function(function)) = join.settings.filter {
+            self.filter = Filter::Function(function);
+        } else if self.members.is_empty() {
             // A function is gone with those who brought it.
-            None if self.members.is_empty() => self.filter = self.stored_filter(),
-            None => {}
+            self.filter = self.stored_filter();
         }
+        let ack_timeout_ms = join.settings.ack_timeout_ms;
         self.state.join(join.member, join.subscriber.name.clone());
+        self.state.set_ack_timeout(join.member, ack_timeout_ms);
         join.subscriber.begin_part();
         self.members.push(Member {
             id: join.member,
             subscriber: join.subscriber,
+            ack_timeout_ms,
         });
         Ok(Seat {
             inbox: self.inbox.clone(),
@@ -67,36 +81,43 @@ impl Owner {
         let Some(at) = self.members.iter().position(|other| other.id == member) else {
             return;
         };
-        let subscriber = self.members.remove(at).subscriber;
         self.reservations.retain(|one| one.member != member);
+        let subscriber = self.members[at].subscriber.clone();
         let untaken = subscriber.take_back(member, |_| true);
         self.state.give_back(member, &untaken);
+        // Leases of all members may have ended since the last time, and each gets its own back.
+        self.return_credit();
+        self.members.remove(at);
         let held = self.state.held_by(member);
-        self.state.take_freed(|freed_by, count| {
-            if freed_by == member {
-                subscriber.credit.give(count, &self.inbox);
-            }
-        });
         subscriber.credit.give(held, &self.inbox);
         subscriber.credit.leave(&self.inbox);
         self.state.leave(member, reason, now_ms);
     }
 
     async fn create(&mut self, join: &Join) -> Result<(), GroupError> {
-        let cursor = join.start_at.cursor(&self.core, &self.name.topic).await?;
+        let (cursor, incarnation) = place(&self.core, &self.name.topic, &join.start_at).await?;
+        self.incarnation = incarnation;
         let counts = *self.state.counts();
         let rules = rules(&self.core, &self.name);
-        let mut state = GroupState::new(rules, cursor, self.core.now_ms());
+        let mut state = GroupState::new(rules, cursor, self.core.monotonic_ms());
+        if let Some(defaults) = &join.defaults {
+            state.settings_mut().clone_from(defaults);
+        }
         state.settings_mut().apply(&join.settings);
         state.resume_counts(counts);
         self.existence = if self.name.ephemeral {
             Existence::Ephemeral
         } else {
             let mut batch = Batch::new();
+            let record = GroupRecord {
+                written_ms: self.core.now_ms(),
+                incarnation,
+                ..state.to_record(&[])
+            };
             batch.change(Change::Put {
                 key: record_key(&self.name.topic, &self.name.group),
-                value: state.to_record(&[]).to_bytes(),
-                expect: Expect::Absent,
+                value: record.to_bytes(),
+                expect: self.stale_version.map_or(Expect::Absent, Expect::Version),
             });
             let receipt = self.core.store.commit(batch).await;
             let receipt = receipt.map_err(|error| self.not_written(error))?;
@@ -124,6 +145,37 @@ impl Owner {
                 cause: error.to_string().into(),
             }
             .into(),
+        }
+    }
+
+    /// Changes what belongs to the group, on purpose.
+    pub(super) async fn configure(&mut self, request: &SettingsRequest) -> Result<(), GroupError> {
+        if self.existence == Existence::Absent {
+            return Err(self.unknown());
+        }
+        let ordering = request.ordering.unwrap_or(self.state.settings().ordering);
+        if ordering != self.state.settings().ordering && self.state.has_parked() {
+            let why = "events wait behind others of their key; settle those first";
+            return Err(BadOption::new("ordering", why).into());
+        }
+        if self.state.settings_mut().apply(request) {
+            self.state.touch();
+            self.filter = self.stored_filter();
+            self.write_through().await?;
+        }
+        Ok(())
+    }
+
+    /// What belongs to the group is not changed by a member that joins.
+    fn check_settings(&self, request: &SettingsRequest) -> Result<(), GroupError> {
+        match self.state.settings().mismatch(request) {
+            None => Ok(()),
+            Some(option) => Err(GroupMismatch {
+                topic: self.name.topic.clone(),
+                group: self.name.group.clone(),
+                option,
+            }
+            .into()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Doing what the bus asks for.
 
+use super::incarnation::place;
 use super::{Existence, Owner, Stop};
 use crate::core::Core;
 use crate::error::{GroupError, LeaseLost, SettleError, UnknownId};
@@ -14,7 +15,8 @@ impl Owner {
     /// Does what was asked for; some of it ends the service.
     pub(super) async fn obey(&mut self, command: Command) -> Option<Stop> {
         // What members said before comes before.
-        self.take_messages(self.core.now_ms());
+        let now_ms = self.now_ms();
+        self.take_messages(now_ms);
         match command {
             Command::Join(join, reply) => {
                 let seat = self.join(*join).await;
@@ -45,8 +47,14 @@ impl Owner {
                 return is_removed.then_some(Stop::Abandoning(reason));
             }
             Command::Abandon(reason, reply) => {
+                let current = self.core.store.incarnation(&self.name.topic);
+                let is_of_current = self.incarnation.is_some() && self.incarnation == current;
                 let _ = reply.send(Ok(()));
-                return Some(Stop::Abandoning(reason));
+                // The topic may have been made again, and this group with it.
+                return (!is_of_current).then_some(Stop::Abandoning(reason));
+            }
+            Command::Configure(request, reply) => {
+                let _ = reply.send(self.configure(&request).await);
             }
         }
         None
@@ -76,7 +84,7 @@ impl Owner {
 
     async fn settle_by_id(&mut self, settle: &SettleByIds, id: &str) -> Result<(), SettleError> {
         let seq = self.position(id).await?;
-        let (member, now_ms) = (settle.member, self.core.now_ms());
+        let (member, now_ms) = (settle.member, self.now_ms());
         let settled = match &settle.what {
             Settlement::Ack => self.state.ack(member, seq, None, now_ms),
             Settlement::Nack(refusal) => {
@@ -93,7 +101,9 @@ impl Owner {
             (Settled::Unknown, Settlement::Extend { .. }) => {
                 Err(UnknownId::new(&self.name.topic, id).into())
             }
-            // The topic holds it and the group is not that far: the cursor was set back since it was delivered.
+            // The group is not that far, so nothing is left to bring back.
+            (Settled::Unknown, Settlement::Nack(_)) => Ok(()),
+            // Another member holds it, or the cursor was set back since it was delivered.
             (Settled::LeaseLost | Settled::Unknown, _) => Err(LeaseLost { seq }.into()),
         }
     }
@@ -108,24 +118,21 @@ impl Owner {
         }
     }
 
-    fn describe(&self) -> Result<GroupInfo, GroupError> {
-        if self.existence == Existence::Absent {
+    fn describe(&mut self) -> Result<GroupInfo, GroupError> {
+        if self.existence == Existence::Absent || self.is_stale() {
             return Err(self.unknown());
         }
-        let (now_ms, stages) = (self.core.now_ms(), self.state.stages());
+        let (now_ms, stages) = (self.now_ms(), self.state.stages());
         let settings = self.state.settings();
-        let tail = self
-            .core
-            .store
-            .topic(&self.name.topic)
-            .map_or(0, |info| info.tail_seq);
+        let info = self.core.store.topic(&self.name.topic);
+        let (first, tail) = info.map_or((1, 0), |info| (info.first_seq, info.tail_seq));
         Ok(GroupInfo {
             topic: self.name.topic.clone(),
             group: self.name.group.clone(),
             created_ms: self.state.created_ms(),
             cursor: self.state.cursor(),
             tail,
-            lag: self.state.lag(tail),
+            lag: self.state.lag(first, tail),
             skipped: self.state.skipped(),
             ack_timeout_ms: settings.ack_timeout_ms,
             max_attempts: settings.max_attempts,
@@ -166,15 +173,24 @@ impl Owner {
             lanes.push(lane_info(&self.core, &self.name.topic, lane).await);
         }
         let reason = reason(&group, &situation);
-        let said = sentence(reason, &group, &situation, &lanes, self.core.now_ms());
+        let now_ms = self.now_ms();
+        let mut sentence = sentence(reason, &group, &situation, &lanes, now_ms);
+        if let Some(cause) = &self.flushing.refused {
+            sentence = format!("Acknowledgements fail: {cause}. {sentence}");
+        }
+        for lane in &mut lanes {
+            lane.due_ms = lane.due_ms.map(|due_ms| self.state.wall_ms(due_ms));
+        }
+        let next_retry_ms = situation.next_retry_ms;
         Ok(Explanation {
-            sentence: match &self.flushing.refused {
-                Some(cause) => format!("Acknowledgements fail: {cause}. {said}"),
-                None => said,
+            sentence: match &self.panicked {
+                Some(panic) => format!("{sentence} Its owner panicked and was replaced: {panic}."),
+                None => sentence,
             },
             reason,
             lanes,
-            next_retry_ms: situation.next_retry_ms,
+            next_retry_ms: next_retry_ms.map(|due_ms| self.state.wall_ms(due_ms)),
+            panicked: self.panicked.clone(),
             group,
         })
     }
@@ -183,13 +199,18 @@ impl Owner {
         if self.existence == Existence::Absent {
             return Err(self.unknown());
         }
-        let cursor = seek.place.cursor(&self.core, &self.name.topic).await?;
+        let (wanted, incarnation) = place(&self.core, &self.name.topic, &seek.place).await?;
+        if self.is_stale() || self.incarnation != incarnation {
+            return Err(self.unknown());
+        }
         if !seek.dry_run {
             // What a step under way published is published, so it counts before the cursor is set.
             self.finish_write().await;
         }
         let info = self.core.store.topic(&self.name.topic);
         let (first, tail) = info.map_or((1, 0), |info| (info.first_seq, info.tail_seq));
+        // Events to come are never passed over.
+        let cursor = wanted.min(tail);
         let (redelivered, skipped) = self.state.seek_effect(cursor, first, tail);
         if !seek.dry_run {
             for member in &self.members {
@@ -208,6 +229,7 @@ impl Owner {
             cursor,
             redelivered,
             skipped,
+            beyond_tail: wanted > tail,
         })
     }
 }

@@ -1,8 +1,10 @@
 //! Reading ahead: what is new, and what failed and is due again, never more than members can take now.
 
-use super::Owner;
+use super::{Owner, Stop};
 use crate::filter::Filter;
-use prombus_store::{Answer, Page, ReadError, ReadLimit};
+use crate::group::lanes::Lane;
+use crate::group::subscriber::Ended;
+use prombus_store::{Answer, Page, ReadError, ReadLimit, StoredEvent};
 
 /// The most events that one read asks for.
 const READ_EVENTS: usize = 4_096;
@@ -19,15 +21,25 @@ const READ_REST_MS: u64 = 1_000;
 pub(super) struct Reading {
     answer: Answer<Page, ReadError>,
     from_seq: u64,
-    /// Whether it reads events again that were read before.
-    again: bool,
+    purpose: Purpose,
+}
+
+/// What a read is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// What was not read before.
+    New,
+    /// Events that are due again.
+    Again,
+    /// Events of a key that is free again.
+    Refill(Lane),
 }
 
 /// What a read brought.
 pub(super) struct ReadDone {
     page: Result<Page, ReadError>,
     from_seq: u64,
-    again: bool,
+    purpose: Purpose,
 }
 
 /// Waits for the read that is under way, for ever where there is none.
@@ -39,7 +51,7 @@ pub(super) async fn done(reading: &mut Option<Reading>) -> ReadDone {
     let done = ReadDone {
         page,
         from_seq: under_way.from_seq,
-        again: under_way.again,
+        purpose: under_way.purpose,
     };
     *reading = None;
     done
@@ -53,6 +65,11 @@ impl Owner {
             return;
         }
         self.read_again_ms = 0;
+        if let Some((lane, from_seq)) = self.state.next_refill()
+            && !self.members.is_empty()
+        {
+            return self.begin_read(from_seq, READ_EVENTS, Purpose::Refill(lane));
+        }
         let tail_seq = self.tail.current();
         let unread = (tail_seq + 1).saturating_sub(self.state.read_from());
         let wanted = match self.state.has_missing() {
@@ -66,14 +83,14 @@ impl Owner {
             false => self.reserve(wanted.min(READ_EVENTS)),
         };
         if let Some((first, last)) = self.state.missing(AGAIN_SPAN, reserved) {
-            self.begin_read(first, (last - first) as usize + 1, true);
+            self.begin_read(first, (last - first) as usize + 1, Purpose::Again);
         } else if reserved > 0 {
             let events = match self.filter {
                 Filter::All => reserved,
                 Filter::Fields(_) | Filter::Function(_) => reserved.max(FILTERED_READ_EVENTS),
             };
             let events = events.min(self.state.window_left());
-            self.begin_read(self.state.read_from(), events, false);
+            self.begin_read(self.state.read_from(), events, Purpose::New);
         } else {
             self.hungry = unread == 0;
             match is_full || wanted > 0 {
@@ -84,19 +101,36 @@ impl Owner {
     }
 
     /// Takes in what a read brought.
-    pub(super) fn take_page(&mut self, done: ReadDone) {
-        let now_ms = self.core.now_ms();
-        let page = match done.page {
-            Ok(page) => page,
-            Err(ReadError::UnknownTopic(_)) => return self.state.drop_missing(now_ms),
-            Err(ReadError::Failed { .. }) => return self.rest_reading(now_ms),
-        };
-        if done.again {
-            self.state
-                .supply(done.from_seq, page.events, page.next_seq, now_ms);
-            return;
+    pub(super) fn take_page(&mut self, done: ReadDone) -> Option<Stop> {
+        // The topic is the one it was before the read began, so all of the page is of it.
+        if self.is_stale() {
+            return Some(Stop::Abandoning(Ended::TopicDeleted));
         }
-        if page.next_seq <= done.from_seq && page.first_seq <= done.from_seq {
+        let now_ms = self.now_ms();
+        match done.page {
+            Ok(page) => self.take_events(page, done.from_seq, done.purpose, now_ms),
+            Err(ReadError::UnknownTopic(_)) => self.state.drop_missing(now_ms),
+            Err(ReadError::Failed { .. }) => self.rest_reading(now_ms),
+        }
+        None
+    }
+
+    fn take_events(&mut self, page: Page, from_seq: u64, purpose: Purpose, now_ms: u64) {
+        match purpose {
+            Purpose::New => {}
+            Purpose::Again => {
+                self.state
+                    .supply(from_seq, page.events, page.next_seq, now_ms);
+                return;
+            }
+            Purpose::Refill(lane) => {
+                let is_wanted = |event: &StoredEvent| self.filter.matches(event);
+                self.state
+                    .refill(lane, page.events, page.next_seq, is_wanted, now_ms);
+                return;
+            }
+        }
+        if page.next_seq <= from_seq && page.first_seq <= from_seq {
             // A tail that was promised but cannot be read is asked for again, but not at once.
             return self.rest_reading(now_ms);
         }
@@ -108,7 +142,7 @@ impl Owner {
         self.state.passed(page.next_seq);
     }
 
-    fn begin_read(&mut self, from_seq: u64, events: usize, again: bool) {
+    fn begin_read(&mut self, from_seq: u64, events: usize, purpose: Purpose) {
         let limit = ReadLimit {
             events,
             bytes: READ_BYTES,
@@ -116,7 +150,7 @@ impl Owner {
         self.reading = Some(Reading {
             answer: self.core.store.read(&self.name.topic, from_seq, limit),
             from_seq,
-            again,
+            purpose,
         });
     }
 

@@ -84,7 +84,7 @@ impl Owner {
                 }
             }
         }
-        let now_ms = self.core.now_ms();
+        let now_ms = self.now_ms();
         self.begin_step(member, events, step.events, reply, now_ms);
     }
 
@@ -116,7 +116,7 @@ impl Owner {
             let Some(step) = self.next_step(&batch, seqs.len()) else {
                 break;
             };
-            if let Err(refused) = step.events.ensure_topics(&self.core.topics) {
+            if let Err(refused) = step.events.check_topics(&self.core.topics) {
                 self.give_up(step, refused.into(), now_ms);
                 continue;
             }
@@ -131,7 +131,11 @@ impl Owner {
             batch.change(self.record_change(version, &seqs));
         }
         let changes = self.state.changes();
-        let writing = Writing::begin(&*self.core.store, batch, changes);
+        let topics: Vec<_> = taken.iter().flat_map(|step| step.events.topics()).collect();
+        let topic_set = &self.core.topics;
+        let writing = Writing::begin(batch, changes, now_ms, |batch| {
+            topic_set.commit_making(batch, topics.into_iter())
+        });
         self.writing = Some(writing.stepping(taken));
     }
 
@@ -194,7 +198,8 @@ impl Owner {
             if self.finish_write().await.is_some() {
                 return;
             }
-            self.write_steps(self.core.now_ms());
+            let now_ms = self.now_ms();
+            self.write_steps(now_ms);
         }
     }
 

@@ -24,7 +24,7 @@ impl Owner {
 
     /// Ends the service.
     pub(super) async fn stop(mut self, stop: Stop) {
-        let now_ms = self.core.now_ms();
+        let now_ms = self.now_ms();
         self.take_messages(now_ms);
         if self.is_writing_steps() {
             // They happen or not whatever becomes of this owner, and whoever waits for them has to hear which.
@@ -38,6 +38,7 @@ impl Owner {
             }
         };
         self.reservations.clear();
+        let mut ending = Vec::with_capacity(self.members.len());
         for member in std::mem::take(&mut self.members) {
             let untaken = member.subscriber.take_back(member.id, |_| true);
             self.state.give_back(member.id, &untaken);
@@ -45,9 +46,12 @@ impl Owner {
             let held = self.state.held_by(member.id) + untaken.len();
             member.subscriber.credit.give(held, &self.inbox);
             member.subscriber.credit.leave(&self.inbox);
-            member.subscriber.end_part(reason);
+            ending.push(member.subscriber);
         }
         self.inbox.close();
+        for subscriber in ending {
+            subscriber.end_part(reason);
+        }
         if let Stop::Closing = stop {
             self.finish_steps().await;
             self.finish_writing().await;
@@ -56,7 +60,11 @@ impl Owner {
         if let Some(registry) = self.registry.upgrade() {
             registry.remove(&self.name, *self.state.counts(), &mut self.commands);
         }
-        self.refuse_all(&GroupError::Closed).await;
+        match stop {
+            Stop::Closing => self.refuse_all(&GroupError::Closed).await,
+            // Commands that wait are let go unanswered, and whoever asked asks the next owner.
+            Stop::Abandoning(_) => {}
+        }
     }
 
     /// Refuses all commands, now and from now on.

@@ -17,6 +17,7 @@ const MAX_REST_MS: u64 = 30_000;
 /// A write that is under way.
 pub(super) struct Writing {
     answer: Answer<Receipt, CommitError>,
+    began_ms: u64,
     /// What the state's changes were when it was written.
     changes: u64,
     /// The events whose dead letters are in it.
@@ -31,6 +32,7 @@ pub(super) struct Writing {
 pub(super) struct Written {
     committed: Result<Receipt, CommitError>,
     value: Option<Arc<[u8]>>,
+    began_ms: u64,
     changes: u64,
     burying: Vec<u64>,
     steps: Vec<Step>,
@@ -43,6 +45,10 @@ pub(super) struct Flushing {
     clean_at: u64,
     /// When the first change came that is not written.
     dirty_since_ms: Option<u64>,
+    /// When the first change came that is not in the write under way.
+    dirty_again_ms: Option<u64>,
+    /// How long the last write took: the next one begins so much earlier.
+    write_ms: u64,
     /// How often writing has failed in a row.
     failures: u32,
     /// No write before this moment.
@@ -62,6 +68,7 @@ pub(super) async fn done(writing: &mut Option<Writing>) -> Written {
     let written = Written {
         committed,
         value: under_way.value.take(),
+        began_ms: under_way.began_ms,
         changes: under_way.changes,
         burying: std::mem::take(&mut under_way.burying),
         steps: std::mem::take(&mut under_way.steps),
@@ -72,11 +79,17 @@ pub(super) async fn done(writing: &mut Option<Writing>) -> Written {
 
 impl Writing {
     /// Commits a batch with the group's record as of these changes.
-    pub(super) fn begin(store: &dyn Store, batch: Batch, changes: u64) -> Self {
+    pub(super) fn begin(
+        batch: Batch,
+        changes: u64,
+        began_ms: u64,
+        commit: impl FnOnce(Batch) -> Answer<Receipt, CommitError>,
+    ) -> Self {
         let value = record_value(&batch);
         Self {
-            answer: store.commit(batch),
+            answer: commit(batch),
             value,
+            began_ms,
             changes,
             burying: Vec::new(),
             steps: Vec::new(),
@@ -121,9 +134,13 @@ impl Owner {
         if self.flushing.clean_at != self.state.changes() {
             self.flushing.dirty_since_ms.get_or_insert(now_ms);
         }
-        if self.writing.is_some() {
+        if let Some(writing) = &self.writing {
+            if writing.changes != self.state.changes() {
+                self.flushing.dirty_again_ms.get_or_insert(now_ms);
+            }
             return;
         }
+        self.flushing.dirty_again_ms = None;
         let is_resting = now_ms < self.flushing.rest_until_ms;
         if !self.burial.is_empty() && !is_resting {
             return self.bury(now_ms);
@@ -156,7 +173,10 @@ impl Owner {
             Existence::Stored { .. } => self.flushing.dirty_since_ms,
             Existence::Absent | Existence::Ephemeral => None,
         };
-        let due = dirty_ms.map(|since_ms| (since_ms + self.core.options.ack_flush_ms).max(rest_ms));
+        // A change is to be durable by then, not only on its way.
+        let flush_ms = self.core.options.ack_flush_ms;
+        let wait_ms = flush_ms - self.flushing.write_ms.min(flush_ms / 2);
+        let due = dirty_ms.map(|since_ms| (since_ms + wait_ms).max(rest_ms));
         [due, resting].into_iter().flatten().min()
     }
 
@@ -208,7 +228,7 @@ impl Owner {
 
     /// Takes note of a write; a group that someone else has written is theirs now.
     pub(super) async fn take_written(&mut self, written: Written) -> Option<Stop> {
-        let now_ms = self.core.now_ms();
+        let now_ms = self.now_ms();
         match written.committed {
             Ok(receipt) => {
                 if let (Existence::Stored { version }, Some(&new)) =
@@ -217,11 +237,13 @@ impl Owner {
                     *version = new;
                 }
                 let changed = self.state.changes() != written.changes;
+                self.flushing.write_ms = now_ms.saturating_sub(written.began_ms);
+                let dirty_again_ms = self.flushing.dirty_again_ms.take();
                 self.is_clean_at(written.changes);
                 self.state.buried(&written.burying, now_ms);
                 self.steps_written(written.steps, &receipt, now_ms);
                 if changed {
-                    self.flushing.dirty_since_ms = Some(now_ms);
+                    self.flushing.dirty_since_ms = Some(dirty_again_ms.unwrap_or(now_ms));
                 } else {
                     // Settling what was in it is what the record already says.
                     self.flushing.clean_at = self.state.changes();
@@ -244,7 +266,12 @@ impl Owner {
             }
             Err(CommitError::VersionMismatch(_)) => {
                 self.steps_taken_over(written.steps);
-                Some(Stop::Abandoning(Ended::TakenOver))
+                // The record goes with its topic.
+                let is_deleted = self.is_stale();
+                Some(Stop::Abandoning(match is_deleted {
+                    true => Ended::TopicDeleted,
+                    false => Ended::TakenOver,
+                }))
             }
             Err(error) => {
                 if let CommitError::UnknownTopic(unknown) = &error {
@@ -280,7 +307,7 @@ impl Owner {
     pub(super) fn record_change(&self, version: u64, settling: &[u64]) -> Change {
         Change::Put {
             key: record_key(&self.name.topic, &self.name.group),
-            value: self.state.to_record(settling).to_bytes(),
+            value: self.record(settling).to_bytes(),
             expect: Expect::Version(version),
         }
     }
@@ -290,7 +317,10 @@ impl Owner {
             let mut batch = Batch::new();
             batch.change(self.record_change(version, &[]));
             let changes = self.state.changes();
-            self.writing = Some(Writing::begin(&*self.core.store, batch, changes));
+            let began_ms = self.core.monotonic_ms();
+            let store = self.core.store.clone();
+            let writing = Writing::begin(batch, changes, began_ms, |batch| store.commit(batch));
+            self.writing = Some(writing);
         }
     }
 }

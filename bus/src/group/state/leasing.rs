@@ -3,10 +3,13 @@
 use super::settling::{Retry, Settled};
 use super::slot::{Lease, Stage};
 use super::{GroupState, MemberId};
+use crate::group::settings::MAX_ACK_TIMEOUT_MS;
 use prombus_store::StoredEvent;
 
 /// The least that an extension gives.
 const MIN_EXTENSION_MS: u64 = 1_000;
+/// The most that an extension gives: as long as the longest lease.
+const MAX_EXTENSION_MS: u64 = MAX_ACK_TIMEOUT_MS;
 
 /// An event that was leased to a member.
 #[derive(Debug, Clone)]
@@ -30,7 +33,9 @@ impl GroupState {
         now_ms: u64,
         out: &mut Vec<Leased>,
     ) {
-        let timeout_ms = self.rules.settings.ack_timeout_ms;
+        let holder = self.holders.get(&member);
+        let own_ms = holder.and_then(|holder| holder.ack_timeout_ms);
+        let timeout_ms = own_ms.unwrap_or(self.rules.settings.ack_timeout_ms);
         let deadline_ms = now_ms.saturating_add(timeout_ms);
         let wanted = out.len() + count;
         while out.len() < wanted {
@@ -70,7 +75,7 @@ impl GroupState {
         self.count_leases(member, count - (wanted - out.len()));
     }
 
-    /// Moves a lease's deadline to `now + max(1000, extend_ms)`.
+    /// Moves a lease's deadline to `now + max(1000, extend_ms)`, and no further than a week.
     pub(crate) fn extend(
         &mut self,
         member: MemberId,
@@ -91,7 +96,8 @@ impl GroupState {
         if lease.member != member || number.is_some_and(|number| number != lease.number) {
             return Settled::LeaseLost;
         }
-        lease.deadline_ms = now_ms.saturating_add(extend_ms.max(MIN_EXTENSION_MS));
+        lease.deadline_ms =
+            now_ms.saturating_add(extend_ms.clamp(MIN_EXTENSION_MS, MAX_EXTENSION_MS));
         if is_timed {
             self.timers.add(lease.deadline_ms, seq);
         }

@@ -497,7 +497,7 @@ impl World {
             let settled = self.model.settled.contains(&seq) || self.model.dead.contains(&seq);
             prop_assert!(settled, "{} is lost", seq);
         }
-        prop_assert_eq!(self.state.lag(self.log.len() as u64), 0);
+        prop_assert_eq!(self.state.lag(1, self.log.len() as u64), 0);
         prop_assert!(self.state.to_record(&[]).settled.is_empty());
         prop_assert_eq!(self.state.next_due(), None);
         Ok(())

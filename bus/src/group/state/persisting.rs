@@ -1,5 +1,6 @@
 //! The group as it is stored, and back.
 
+use super::settling::MAX_RETRY_DELAY_MS;
 use super::slot::Stage;
 use super::{Carried, GroupState, MemberId, Rules};
 use crate::group::history::{Attempt, History};
@@ -26,6 +27,7 @@ impl GroupState {
         let mut leases = LeaseRuns::default();
         let mut cursor = None;
         let mut next = 0;
+        let parked = self.parking.first();
         let mut settling = settling.into_iter().peekable();
         for (seq, slot) in self.unsettled.iter() {
             while settling.next_if(|&before| before < seq).is_some() {}
@@ -33,7 +35,13 @@ impl GroupState {
                 continue;
             }
             match cursor {
-                None => cursor = Some(seq - 1),
+                None => {
+                    let first = parked.map_or(seq, |parked| parked.min(seq));
+                    cursor = Some(first - 1);
+                    if first < seq {
+                        settled.add(first, seq - 1);
+                    }
+                }
                 Some(_) if next < seq => settled.add(next, seq - 1),
                 Some(_) => {}
             }
@@ -45,20 +53,30 @@ impl GroupState {
                 _ => 0,
             };
             if let Some(history) = &slot.history {
-                failed.push(failed_event(seq, due_ms, history));
+                failed.push(self.failed_event(seq, due_ms, history));
             }
             if let Stage::Leased(lease) | Stage::Stepping(lease) = slot.stage {
-                leases.add((lease.member, lease.started_ms, slot.attempt()), seq);
+                let started_ms = self.wall_ms(lease.started_ms);
+                leases.add((lease.member, started_ms, slot.attempt()), seq);
             }
+        }
+        if let (None, Some(parked)) = (cursor, parked) {
+            cursor = Some(parked - 1);
+            next = parked;
         }
         if cursor.is_some() && next <= self.head {
             settled.add(next, self.head);
         }
-        self.settled_ahead
-            .iter()
-            .for_each(|(first, last)| settled.add(first, last));
-        let carried = self.carried.iter();
-        failed.extend(carried.map(|(&seq, event)| failed_event(seq, event.due_ms, &event.history)));
+        for (first, last) in self.settled_ahead.iter() {
+            let first = first.max(self.head + 1);
+            if first <= last {
+                settled.add(first, last);
+            }
+        }
+        let carried = self.parked_carried.iter().chain(&self.carried);
+        failed.extend(
+            carried.map(|(&seq, event)| self.failed_event(seq, event.due_ms, &event.history)),
+        );
         for event in failed.iter_mut().skip(MAX_TOLD_EVENTS) {
             event.history.clear();
         }
@@ -74,6 +92,24 @@ impl GroupState {
                 let holder = self.holders.get(&member);
                 holder.map(|holder| holder.name.clone()).unwrap_or_default()
             }),
+            written_ms: 0,
+            incarnation: None,
+            parked: self.parking.to_record(),
+        }
+    }
+
+    fn failed_event(&self, seq: u64, due_ms: u64, history: &History) -> FailedEvent {
+        let due_ms = match due_ms {
+            0 => 0,
+            _ => self.wall_ms(due_ms),
+        };
+        FailedEvent {
+            seq,
+            attempts: history.attempts,
+            lost: history.lost,
+            is_last_lost: history.is_last_lost,
+            due_ms,
+            history: history.told.clone(),
         }
     }
 
@@ -88,12 +124,23 @@ impl GroupState {
         state.created_ms = record.created_ms;
         state.skipped = record.skipped;
         state.settled_ahead = Ranges::new(record.settled);
+        state.parking.load(&record.parked);
         for failed in record.failed {
             let history = History {
                 attempts: failed.attempts,
+                lost: failed.lost,
+                is_last_lost: failed.is_last_lost,
                 told: failed.history,
             };
-            let due_ms = failed.due_ms;
+            let mut wait_ms = failed.due_ms.saturating_sub(state.wall_ms(now_ms));
+            if record.written_ms > 0 {
+                wait_ms = wait_ms.min(failed.due_ms.saturating_sub(record.written_ms));
+            }
+            let due_ms = match wait_ms {
+                0 => 0,
+                // A wall clock that stepped back meanwhile makes no wait longer than any can be.
+                _ => now_ms.saturating_add(wait_ms.min(MAX_RETRY_DELAY_MS)),
+            };
             state
                 .carried
                 .insert(failed.seq, Carried { history, due_ms });
@@ -106,25 +153,16 @@ impl GroupState {
                 let attempt = Attempt {
                     member: lease.member.clone(),
                     start: lease.started_ms,
-                    end: now_ms,
+                    end: state.wall_ms(now_ms),
                     reason: RESTARTED.to_owned(),
                 };
                 let carried = state.carried.entry(seq).or_default();
-                carried.history.note(lease.attempt, attempt);
+                carried.history.note_lost(lease.attempt, attempt);
                 state.changes += 1;
             }
         }
         state.passed(0);
         state
-    }
-}
-
-fn failed_event(seq: u64, due_ms: u64, history: &History) -> FailedEvent {
-    FailedEvent {
-        seq,
-        attempts: history.attempts,
-        due_ms,
-        history: history.told.clone(),
     }
 }
 

@@ -25,7 +25,9 @@ impl GroupState {
     /// Takes in the next event of the log. One that is not wanted is settled unseen.
     pub(crate) fn offer(&mut self, event: StoredEvent, wanted: bool, now_ms: u64) {
         let seq = event.seq();
-        if seq <= self.head || self.settled_ahead.contains(seq) {
+        let lane = self.lane_of(&event);
+        let is_settled = self.settled_ahead.contains(seq);
+        if seq <= self.head || is_settled && !self.parking.unload(lane, seq) {
             return;
         }
         self.head = seq;
@@ -35,8 +37,15 @@ impl GroupState {
             self.changes += 1;
             return;
         }
+        if let Some(lane) = lane
+            && self.park(lane, &event)
+        {
+            if let Some(carried) = carried {
+                self.parked_carried.insert(seq, carried);
+            }
+            return;
+        }
         let own_id = self.note_id(&event);
-        let lane = self.lane_of(&event);
         let (history, due_ms) = match carried {
             Some(carried) => (Some(Box::new(carried.history)), carried.due_ms),
             None => (None, 0),
@@ -73,7 +82,11 @@ impl GroupState {
             self.head = next_seq - 1;
             self.changes += 1;
         }
-        self.head = self.settled_ahead.absorb(self.head);
+        self.parking.passed(self.head);
+        // Positions of parked keys look settled and have to be read.
+        if !self.parking.has_loaded() {
+            self.head = self.settled_ahead.absorb(self.head);
+        }
         while let Some(entry) = self.carried.first_entry()
             && *entry.key() <= self.head
         {
@@ -99,6 +112,9 @@ impl GroupState {
         while let Some(&seq) = self.missing.first() {
             self.gone(seq, now_ms);
         }
+        self.parking.clear();
+        self.refills.clear();
+        self.parked_carried.clear();
     }
 
     /// Takes in what was read again: every missing position from `from_seq` to before `next_seq` that is not among
@@ -169,7 +185,7 @@ impl GroupState {
     }
 
     /// The id where the publisher chose it; else it shows what the ids of this topic have in common.
-    fn note_id(&mut self, event: &StoredEvent) -> Option<std::sync::Arc<str>> {
+    pub(super) fn note_id(&mut self, event: &StoredEvent) -> Option<std::sync::Arc<str>> {
         if event.has_own_id() {
             return Some((*event.id()).into());
         }
@@ -179,7 +195,7 @@ impl GroupState {
         None
     }
 
-    fn lane_of(&self, event: &StoredEvent) -> Option<Lane> {
+    pub(super) fn lane_of(&self, event: &StoredEvent) -> Option<Lane> {
         match self.rules.settings.ordering {
             Ordering::None => None,
             Ordering::Key => event.key().map(|key| Lane::of(&key)),

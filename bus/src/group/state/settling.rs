@@ -4,6 +4,9 @@ use super::slot::{Slot, Stage};
 use super::{GroupState, LastResort, MemberId};
 use crate::group::history::{Attempt, History};
 
+/// The longest that a negative acknowledgement can delay the next delivery.
+pub(super) const MAX_RETRY_DELAY_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+
 /// What became of an acknowledgement, its opposite or an extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
@@ -44,7 +47,10 @@ impl GroupState {
             return Settled::LeaseLost;
         }
         let Some(slot) = self.unsettled.get(seq) else {
-            return self.settled_or_unknown(seq);
+            return match self.settled_or_unknown(seq) {
+                Settled::Unknown => self.settle_ahead(seq),
+                settled => settled,
+            };
         };
         match slot.stage {
             Stage::Leased(lease) | Stage::Stepping(lease) if lease.member != member => {
@@ -101,15 +107,18 @@ impl GroupState {
             return;
         };
         let attempt = slot.attempt();
-        slot.history.get_or_insert_default().note(
-            attempt,
-            Attempt {
-                member: member.unwrap_or_default(),
-                start: lease.started_ms,
-                end: now_ms,
-                reason: reason.to_owned(),
-            },
-        );
+        let offset_ms = self.rules.wall_offset_ms;
+        let ended = Attempt {
+            member: member.unwrap_or_default(),
+            start: lease.started_ms.saturating_add_signed(offset_ms),
+            end: now_ms.saturating_add_signed(offset_ms),
+            reason: reason.to_owned(),
+        };
+        let history = slot.history.get_or_insert_default();
+        match retry {
+            Retry::AtOnce => history.note_lost(attempt, ended),
+            Retry::Backoff | Retry::After { .. } => history.note(attempt, ended),
+        }
         let delay_ms = self.delay_ms(seq, attempt, retry);
         self.set_stage(
             seq,
@@ -193,11 +202,7 @@ impl GroupState {
         match (slot.lane, slot.stage) {
             (Some(lane), Stage::Behind { .. }) => self.lanes.leave(lane, seq),
             (Some(lane), _) => {
-                if let Some(next) = self.lanes.advance(lane)
-                    && self.set_off(next, now_ms)
-                {
-                    self.missing.insert(next);
-                }
+                self.free_lane(lane, now_ms);
             }
             (None, _) => {}
         }
@@ -205,8 +210,30 @@ impl GroupState {
     }
 
     pub(super) fn is_exhausted(&self, slot: &Slot) -> bool {
+        let Some(history) = &slot.history else {
+            return false;
+        };
+        // Deliveries that ended with their member or the server do not give an event up by themselves, unless they are
+        // many.
+        let counts = !history.is_last_lost || history.lost >= self.rules.max_lost_attempts;
         self.rules.last_resort != LastResort::KeepTrying
-            && slot.failures() >= self.rules.settings.max_attempts
+            && counts
+            && history.attempts >= self.rules.settings.max_attempts
+    }
+
+    /// Settles an event that the group has not read since it was loaded: no member holds it, so a late
+    /// acknowledgement counts.
+    fn settle_ahead(&mut self, seq: u64) -> Settled {
+        // What was delivered before the cursor was set back is to come again.
+        if seq <= self.void_until || self.settled_ahead.len() >= self.rules.window {
+            return Settled::LeaseLost;
+        }
+        self.settled_ahead.insert(seq);
+        self.carried.remove(&seq);
+        self.changes += 1;
+        self.counts.acked += 1;
+        self.passed(0);
+        Settled::Done
     }
 
     /// Not so any more where the cursor was set meanwhile.
@@ -233,9 +260,12 @@ impl GroupState {
             Retry::AtOnce => 0,
             // Nothing ends the retries of a dead letter, so nobody may make them quick.
             Retry::Backoff if endless => backoff.longest_delay_ms(seq, failures),
-            Retry::After { delay_ms } if endless => delay_ms.max(backoff.longest_ms),
+            Retry::After { delay_ms } if endless => delay_ms.clamp(
+                backoff.longest_ms,
+                MAX_RETRY_DELAY_MS.max(backoff.longest_ms),
+            ),
             Retry::Backoff => backoff.delay_ms(seq, failures),
-            Retry::After { delay_ms } => delay_ms,
+            Retry::After { delay_ms } => delay_ms.min(MAX_RETRY_DELAY_MS),
         }
     }
 

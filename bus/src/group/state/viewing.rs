@@ -34,7 +34,10 @@ pub(crate) struct BlockedLane {
 impl GroupState {
     /// Counts the unsettled events by stage.
     pub(crate) fn stages(&self) -> Stages {
-        let mut stages = Stages::default();
+        let mut stages = Stages {
+            behind: self.parking.events() as usize,
+            ..Stages::default()
+        };
         let earlier =
             |known: Option<u64>, moment| Some(known.map_or(moment, |known: u64| known.min(moment)));
         for (_, slot) in self.unsettled.iter() {
@@ -60,7 +63,8 @@ impl GroupState {
     /// Up to `limit` lanes in which events wait, by position of what blocks them.
     pub(crate) fn blocked_lanes(&self, limit: usize) -> Vec<BlockedLane> {
         let under_way = self.unsettled.iter().filter_map(|(seq, slot)| {
-            let waiting = self.lanes.waiting(slot.lane?);
+            let lane = slot.lane?;
+            let waiting = self.lanes.waiting(lane) + self.parking.waiting(lane) as usize;
             let due_ms = match slot.stage {
                 Stage::Behind { .. } => return None,
                 Stage::Waiting { due_ms } => Some(due_ms),
@@ -75,11 +79,23 @@ impl GroupState {
         under_way.take(limit).collect()
     }
 
-    /// How many positions up to `tail` are not settled.
-    pub(crate) fn lag(&self, tail: u64) -> u64 {
-        let unread = tail.saturating_sub(self.head);
-        let settled_ahead = self.settled_ahead.positions().min(unread);
-        self.unsettled.len() as u64 + unread - settled_ahead
+    /// How many positions from `first_seq`, the oldest that is kept, to `tail` are not settled.
+    pub(crate) fn lag(&self, first_seq: u64, tail: u64) -> u64 {
+        let read_from = self.read_from().max(first_seq);
+        let unread = (tail + 1).saturating_sub(read_from);
+        let settled_ahead = self.settled_ahead.count_within(read_from, tail);
+        let unsettled = match self.unsettled.first() {
+            Some(first) if first < first_seq => {
+                let kept = self.unsettled.iter().filter(|&(seq, _)| seq >= first_seq);
+                kept.count()
+            }
+            _ => self.unsettled.len(),
+        };
+        let parked = match tail < first_seq {
+            true => 0,
+            false => self.parking.events(),
+        };
+        unsettled as u64 + parked + unread - settled_ahead
     }
 
     /// How many positions from `first_seq` to `tail` a seek to `cursor` would deliver again, and how many that are
@@ -88,13 +104,20 @@ impl GroupState {
         let redelivered = self.count_settled(cursor.max(first_seq.saturating_sub(1)), tail);
         let from = self.cursor().max(first_seq.saturating_sub(1));
         let to = cursor.min(tail);
-        let skipped = to.saturating_sub(from) - self.count_settled(from, to);
+        let skipped = to
+            .saturating_sub(from)
+            .saturating_sub(self.count_settled(from, to));
         (redelivered, skipped)
     }
 
     /// How many events a member holds.
     pub(crate) fn held_by(&self, member: MemberId) -> usize {
         self.holders.get(&member).map_or(0, |holder| holder.leased)
+    }
+
+    /// Whether events wait outside the window.
+    pub(crate) fn has_parked(&self) -> bool {
+        self.parking.events() > 0
     }
 
     pub(crate) fn created_ms(&self) -> u64 {
@@ -131,7 +154,8 @@ impl GroupState {
             .iter()
             .filter(|&(seq, _)| seq > after && seq <= to)
             .count();
-        read - unsettled as u64
+        let open = unsettled as u64 + self.parking.events();
+        read.saturating_sub(open)
             + self
                 .settled_ahead
                 .count_within(after.max(self.head) + 1, to)

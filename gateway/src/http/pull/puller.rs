@@ -15,6 +15,9 @@ pub(in crate::http) struct Puller {
 }
 
 struct State {
+    /// How many requests use it, those included that wait until they may be delivered to. It is not let go under them:
+    /// their leases would end with it.
+    users: usize,
     /// How many pulls are waiting or taking.
     pulls: usize,
     /// How many events they want together.
@@ -31,6 +34,31 @@ struct Held {
     published_ms: u64,
     delivered_ms: u64,
     until_ms: u64,
+}
+
+/// A request that uses a puller.
+pub(in crate::http) struct Using(Arc<Puller>);
+
+impl Using {
+    /// Must be called where no sweep can come between finding the puller and using it.
+    pub(super) fn new(puller: Arc<Puller>) -> Self {
+        puller.state().users += 1;
+        Self(puller)
+    }
+}
+
+impl std::ops::Deref for Using {
+    type Target = Puller;
+
+    fn deref(&self) -> &Puller {
+        &self.0
+    }
+}
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        self.0.state().users -= 1;
+    }
 }
 
 /// A pull that wants events. Letting go of it is how it stops wanting.
@@ -61,6 +89,7 @@ impl Puller {
         subscription.pause();
         let series = gateway.metrics.group(topic, subscription.group());
         let state = State {
+            users: 0,
             pulls: 0,
             wanted: 0,
             keep_until_ms: 0,
@@ -108,20 +137,23 @@ impl Puller {
     /// Whether nobody pulls and no lease can be left.
     pub(super) fn is_idle(&self) -> bool {
         let mut state = self.state();
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.clock.monotonic_ms();
         self.forget_expired(&mut state, now_ms);
-        state.pulls == 0 && state.held.is_empty() && state.keep_until_ms <= now_ms
+        state.users == 0 && state.held.is_empty() && state.keep_until_ms <= now_ms
     }
 
-    /// Whether leases are to be longer or shorter than the last pull wanted them; remembers that they are now.
-    pub(super) fn changes_ack_timeout(&self, wanted_ms: Option<u64>) -> bool {
+    /// Gives the leases to come the length that a pull wants, where that is another than the last one wanted.
+    pub(super) fn set_ack_timeout(&self, wanted_ms: Option<u64>) {
         let mut state = self.state();
-        wanted_ms.is_some() && std::mem::replace(&mut state.ack_timeout_ms, wanted_ms) != wanted_ms
+        let before_ms = std::mem::replace(&mut state.ack_timeout_ms, wanted_ms);
+        if before_ms != wanted_ms {
+            self.control().set_ack_timeout(wanted_ms);
+        }
     }
 
     /// Remembers and counts what a pull got.
     pub(super) fn delivered(&self, deliveries: &[Delivery], began_ms: u64) {
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.clock.monotonic_ms();
         let mut state = self.state();
         self.forget_expired(&mut state, now_ms);
         let mut new = 0;
@@ -145,7 +177,7 @@ impl Puller {
 
     /// Remembers and counts what became of an event.
     pub(in crate::http) fn became(&self, id: &str, what: Became) {
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.clock.monotonic_ms();
         let mut state = self.state();
         if let Became::Extended { extend_ms } = what {
             let until_ms = now_ms.saturating_add(extend_ms.max(1_000));
@@ -168,9 +200,13 @@ impl Puller {
             return;
         }
         self.series.acked.increment();
-        let since = |ms: u64| now_ms.saturating_sub(ms);
-        self.series.latency.observe_ms(since(held.published_ms));
-        self.series.handler.observe_ms(since(held.delivered_ms));
+        let wall_ms = self.clock.now_ms();
+        self.series
+            .latency
+            .observe_ms(wall_ms.saturating_sub(held.published_ms));
+        self.series
+            .handler
+            .observe_ms(now_ms.saturating_sub(held.delivered_ms));
     }
 
     fn forget_expired(&self, state: &mut State, now_ms: u64) {

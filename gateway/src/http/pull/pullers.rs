@@ -1,6 +1,6 @@
 //! The groups that are pulled. One whose leases have all run out and that nobody pulls is let go.
 
-use super::puller::Puller;
+use super::puller::{Puller, Using};
 use crate::denied::Denied;
 use crate::gateway::Gateway;
 use prombus::{StartAt, SubscribeOptions};
@@ -38,7 +38,7 @@ impl Pullers {
         group: &str,
         start: StartAt,
         ack_timeout_ms: Option<u64>,
-    ) -> Result<Arc<Puller>, Denied> {
+    ) -> Result<Using, Denied> {
         let options = SubscribeOptions {
             from: start,
             // It is told for each pull how many it may have.
@@ -49,10 +49,7 @@ impl Pullers {
             ..SubscribeOptions::default()
         };
         if let Some(puller) = self.present(topic, group) {
-            if puller.changes_ack_timeout(ack_timeout_ms) {
-                // It is a property of the group, and the newest subscription decides it.
-                drop(gateway.bus.subscribe(topic, group, options).await?);
-            }
+            puller.set_ack_timeout(ack_timeout_ms);
             return Ok(puller);
         }
         let subscription = gateway.bus.subscribe(topic, group, options).await?;
@@ -66,7 +63,7 @@ impl Pullers {
         gateway: &Gateway,
         topic: &str,
         group: &str,
-    ) -> Result<Arc<Puller>, Denied> {
+    ) -> Result<Using, Denied> {
         if let Some(puller) = self.present(topic, group) {
             return Ok(puller);
         }
@@ -75,18 +72,18 @@ impl Pullers {
             .await
     }
 
-    fn present(&self, topic: &str, group: &str) -> Option<Arc<Puller>> {
+    fn present(&self, topic: &str, group: &str) -> Option<Using> {
         let name = (topic.to_owned(), group.to_owned());
         let mut shared = lock(&self.shared);
         if shared.by_name.get(&name)?.is_ended() {
             shared.by_name.remove(&name);
             return None;
         }
-        shared.by_name.get(&name).cloned()
+        shared.by_name.get(&name).cloned().map(Using::new)
     }
 
     /// Adds one, unless another came first.
-    fn add(&self, topic: &str, group: &str, puller: Puller) -> Result<Arc<Puller>, Denied> {
+    fn add(&self, topic: &str, group: &str, puller: Puller) -> Result<Using, Denied> {
         let mut shared = lock(&self.shared);
         if shared.by_name.len() >= MAX_PULLERS {
             return Err(Denied {
@@ -99,7 +96,7 @@ impl Pullers {
             .by_name
             .entry(name)
             .or_insert_with(|| Arc::new(puller));
-        let puller = puller.clone();
+        let puller = Using::new(puller.clone());
         if !std::mem::replace(&mut shared.is_swept, true) {
             tokio::spawn(sweep(Arc::downgrade(&self.shared)));
         }

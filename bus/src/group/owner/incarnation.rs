@@ -1,0 +1,49 @@
+//! A group's record belongs to one incarnation of its topic: positions of a topic that was deleted mean nothing in one
+//! that has the same name.
+
+use super::Owner;
+use crate::core::Core;
+use crate::error::{GroupError, UnknownTopic};
+use crate::group::placing::StartAt;
+use crate::group::record::GroupRecord;
+use std::sync::Arc;
+
+/// How often a position is looked for while the topic is deleted and made again meanwhile.
+const MAX_PLACINGS: usize = 16;
+
+impl Owner {
+    /// Whether the topic that the group is of is gone. A group that was made before its topic takes the first one.
+    pub(super) fn is_stale(&mut self) -> bool {
+        let current = self.core.store.incarnation(&self.name.topic);
+        if self.incarnation.is_none() {
+            self.incarnation = current;
+        }
+        self.incarnation != current
+    }
+
+    /// The group as it is to be stored, with the events in `settling` settled.
+    pub(super) fn record(&self, settling: &[u64]) -> GroupRecord {
+        GroupRecord {
+            written_ms: self.core.now_ms(),
+            incarnation: self.incarnation,
+            ..self.state.to_record(settling)
+        }
+    }
+}
+
+/// The cursor of a place, and the incarnation of the topic that it lies in.
+pub(super) async fn place(
+    core: &Core,
+    topic: &Arc<str>,
+    place: &StartAt,
+) -> Result<(u64, Option<u64>), GroupError> {
+    for _ in 0..MAX_PLACINGS {
+        let before = core.store.incarnation(topic);
+        let cursor = place.cursor(core, topic).await?;
+        if core.store.incarnation(topic) == before {
+            return Ok((cursor, before));
+        }
+    }
+    let topic = topic.clone();
+    Err(UnknownTopic { topic }.into())
+}
