@@ -8,6 +8,7 @@ use crate::consumer::{Consumer, consume};
 use crate::core::Core;
 use crate::error::{OpenError, SubscribeError};
 use crate::group::registry::Registry;
+use crate::memory::ByteBudget;
 use crate::options::BusOptions;
 use crate::publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions};
 use crate::state::Compactor;
@@ -53,6 +54,12 @@ impl Bus {
     /// The store that the bus is on, for reading.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.core.store
+    }
+
+    /// The bytes of events that wait in memory to be delivered. Whoever passes events on, as a gateway does, counts what
+    /// waits there too.
+    pub fn delivery_memory(&self) -> &Arc<ByteBudget> {
+        &self.core.memory
     }
 
     /// Publishes a value as JSON. The event is on its way when this returns, in the order of the calls; the answer

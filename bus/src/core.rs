@@ -1,5 +1,6 @@
 //! What all parts of one bus share.
 
+use crate::memory::ByteBudget;
 use crate::options::BusOptions;
 use crate::topics::Topics;
 use prombus_store::{Clock, Store};
@@ -12,6 +13,8 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) options: BusOptions,
     pub(crate) topics: Topics,
+    /// Events that wait in memory to be delivered.
+    pub(crate) memory: Arc<ByteBudget>,
     /// Set once, by closing; nothing new is taken in after that.
     closed: AtomicBool,
     /// Tells the same to whoever waits for something else meanwhile.
@@ -39,6 +42,7 @@ impl Closing {
 impl Core {
     pub(crate) fn new(store: Arc<dyn Store>, options: BusOptions, topics: Topics) -> Self {
         Self {
+            memory: Arc::new(ByteBudget::new(options.delivery_bytes)),
             store,
             options,
             topics,

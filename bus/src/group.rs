@@ -9,7 +9,7 @@
 mod backoff;
 pub(crate) mod command;
 mod counts;
-mod credit;
+pub(crate) mod credit;
 mod explain;
 mod history;
 pub(crate) mod inbox;

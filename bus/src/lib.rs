@@ -13,6 +13,7 @@ mod exactly_once;
 mod filter;
 mod group;
 mod json;
+mod memory;
 mod names;
 mod options;
 mod pattern;
@@ -35,6 +36,7 @@ pub use group::{
     Ordering, Reason, SeekEffect, StartAt,
 };
 pub use json::{MAX_DEPTH, compact as compact_json};
+pub use memory::{BudgetHold, ByteBudget};
 pub use names::{
     MAX_GROUP_BYTES, MAX_TOPIC_BYTES, check_group, check_topic, dead_letter_topic,
     is_dead_letter_topic,

@@ -28,6 +28,13 @@ pub struct BusOptions {
     /// The most unsettled events that one group keeps track of. It bounds the memory of a group however far behind
     /// it is: when it is reached, the group reads on only when something has been settled.
     pub group_window: usize,
+    /// Bytes of events that wait in memory for one subscription. Where this or one of the next two is used up, a
+    /// subscription for which nothing waits still gets one event.
+    pub subscription_bytes: usize,
+    /// Bytes of events that wait in memory for all subscriptions of a group.
+    pub group_bytes: usize,
+    /// Bytes of events that wait in memory for all subscriptions of the bus, and in what a gateway has to send.
+    pub delivery_bytes: usize,
     /// How long a failed event waits for its next delivery.
     pub backoff: Backoff,
     /// The most keys whose states one step of a snapshot holds in memory and stores together. A topic where more have
@@ -74,6 +81,9 @@ impl Default for BusOptions {
             topic_defaults: Vec::new(),
             ack_flush_ms: 100,
             group_window: 32_768,
+            subscription_bytes: 1 << 20,
+            group_bytes: 16 << 20,
+            delivery_bytes: 96 << 20,
             backoff: Backoff::default(),
             snapshot_step_keys: 131_072,
         }
@@ -111,6 +121,15 @@ impl BusOptions {
         }
         if !(1..=MAX_GROUP_WINDOW).contains(&self.group_window) {
             return Err(BadOption::new("group_window", "it has to be 1 to 1048576"));
+        }
+        for (name, bytes) in [
+            ("subscription_bytes", self.subscription_bytes),
+            ("group_bytes", self.group_bytes),
+            ("delivery_bytes", self.delivery_bytes),
+        ] {
+            if bytes == 0 {
+                return Err(BadOption::new(name, "it has to be at least 1"));
+            }
         }
         if self.backoff.first_ms == 0 || self.backoff.longest_ms < self.backoff.first_ms {
             let why = "first_ms has to be at least 1 and longest_ms no less than that";
@@ -163,6 +182,9 @@ impl fmt::Debug for BusOptions {
             .field("topic_defaults", &self.topic_defaults)
             .field("ack_flush_ms", &self.ack_flush_ms)
             .field("group_window", &self.group_window)
+            .field("subscription_bytes", &self.subscription_bytes)
+            .field("group_bytes", &self.group_bytes)
+            .field("delivery_bytes", &self.delivery_bytes)
             .field("backoff", &self.backoff)
             .field("snapshot_step_keys", &self.snapshot_step_keys)
             .finish_non_exhaustive()

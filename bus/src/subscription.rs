@@ -129,6 +129,18 @@ impl SubscriptionControl {
             .for_each(|seat| seat.inbox.wake());
     }
 
+    /// Says whether whoever takes the events cannot pass them on now. While that is so nothing is leased to it, and what
+    /// it has not taken goes back to the group without counting as a delivery.
+    pub fn set_stalled(&self, stalled: bool) {
+        self.shared.subscriber.set_stalled(stalled);
+        if !stalled {
+            self.shared
+                .seats()
+                .values()
+                .for_each(|seat| seat.inbox.wake());
+        }
+    }
+
     /// Takes up to `count` more events than it holds now, whatever `max_in_flight` was. For somebody who asks for
     /// events now and then instead of following all the time: nothing is leased that was not asked for.
     pub fn ask_for(&self, count: usize) {

@@ -20,6 +20,7 @@ use super::state::{GroupState, LastResort, MEMBER_GONE, MemberId, Rules, Settled
 use super::subscriber::{Ended, Subscriber};
 use crate::core::Core;
 use crate::filter::Filter;
+use crate::memory::BudgetHold;
 use crate::names::is_dead_letter_topic;
 use burying::Gathering;
 use delivering::Reservation;
@@ -58,6 +59,10 @@ pub(crate) struct Owner {
     reading: Option<Reading>,
     /// Where what is being read will go.
     reservations: Vec<Reservation>,
+    /// The bytes of the page that what is ready came with.
+    page: Option<BudgetHold>,
+    /// How large the events of the last page were, on average.
+    event_bytes: usize,
     gathering: Option<Gathering>,
     /// Dead letters that are ready to be written.
     burial: Vec<(u64, History, StoredEvent)>,
@@ -105,11 +110,11 @@ impl Owner {
         state.resume_counts(counts);
         Self {
             tail: core.store.watch(&name.topic),
+            inbox: Arc::new(Inbox::new(core.options.group_bytes)),
             core,
             registry,
             name,
             commands,
-            inbox: Arc::new(Inbox::new()),
             messages: Vec::new(),
             state,
             filter: Filter::All,
@@ -120,6 +125,8 @@ impl Owner {
             read_again_ms: 0,
             reading: None,
             reservations: Vec::new(),
+            page: None,
+            event_bytes: reading::FIRST_EVENT_BYTES,
             gathering: None,
             burial: Vec::new(),
             steps: Steps::default(),

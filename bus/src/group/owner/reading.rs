@@ -1,13 +1,15 @@
-//! Reading ahead: what is new, and what failed and is due again, never more than members can take now.
+//! Reading ahead: what is new, and what failed and is due again, never more events or bytes than members can take now.
 
 use super::Owner;
 use crate::filter::Filter;
-use prombus_store::{Answer, Page, ReadError, ReadLimit};
+use prombus_store::{Answer, Page, ReadError, ReadLimit, StoredEvent};
 
 /// The most events that one read asks for.
 const READ_EVENTS: usize = 4_096;
 /// About how many bytes one read brings.
 const READ_BYTES: usize = 1 << 20;
+/// How large events are taken to be before any was read.
+pub(super) const FIRST_EVENT_BYTES: usize = 1 << 10;
 /// How many events are read at least where a filter may drop most of them.
 const FILTERED_READ_EVENTS: usize = 256;
 /// How far apart events that are due again may lie to be read together.
@@ -61,19 +63,19 @@ impl Owner {
         };
         // Nobody has room for what is there already.
         let is_full = self.state.ready() > 0;
-        let reserved = match is_full {
-            true => 0,
-            false => self.reserve(wanted.min(READ_EVENTS)),
+        let (reserved, bytes) = if is_full {
+            (0, 0)
+        } else {
+            let wanted = wanted.min(READ_EVENTS);
+            self.reserve(wanted, self.page_bytes(self.page_events(wanted)))
         };
         if let Some((first, last)) = self.state.missing(AGAIN_SPAN, reserved) {
-            self.begin_read(first, (last - first) as usize + 1, true);
+            let events = (last - first) as usize + 1;
+            self.begin_read(first, ReadLimit { events, bytes }, true);
         } else if reserved > 0 {
-            let events = match self.filter {
-                Filter::All => reserved,
-                Filter::Fields(_) | Filter::Function(_) => reserved.max(FILTERED_READ_EVENTS),
-            };
-            let events = events.min(self.state.window_left());
-            self.begin_read(self.state.read_from(), events, false);
+            let events = self.page_events(reserved).min(self.state.window_left());
+            let limit = ReadLimit { events, bytes };
+            self.begin_read(self.state.read_from(), limit, false);
         } else {
             self.hungry = unread == 0;
             match is_full || wanted > 0 {
@@ -91,6 +93,11 @@ impl Owner {
             Err(ReadError::UnknownTopic(_)) => return self.state.drop_missing(now_ms),
             Err(ReadError::Failed { .. }) => return self.rest_reading(now_ms),
         };
+        let bytes: usize = page.events.iter().map(StoredEvent::stored_bytes).sum();
+        if let Some(mean) = bytes.checked_div(page.events.len()) {
+            self.event_bytes = mean;
+            self.page = Some(self.core.memory.hold(bytes));
+        }
         if done.again {
             self.state
                 .supply(done.from_seq, page.events, page.next_seq, now_ms);
@@ -108,11 +115,21 @@ impl Owner {
         self.state.passed(page.next_seq);
     }
 
-    fn begin_read(&mut self, from_seq: u64, events: usize, again: bool) {
-        let limit = ReadLimit {
-            events,
-            bytes: READ_BYTES,
-        };
+    /// How many events are read where members have room for so many: a filter may drop most of them.
+    fn page_events(&self, wanted: usize) -> usize {
+        match self.filter {
+            Filter::All => wanted,
+            Filter::Fields(_) | Filter::Function(_) => wanted.max(FILTERED_READ_EVENTS),
+        }
+    }
+
+    /// About how many bytes so many events have, by those that were read last.
+    fn page_bytes(&self, events: usize) -> usize {
+        let event_bytes = self.event_bytes.saturating_add(self.event_bytes / 4);
+        event_bytes.saturating_mul(events).clamp(1, READ_BYTES)
+    }
+
+    fn begin_read(&mut self, from_seq: u64, limit: ReadLimit, again: bool) {
         self.reading = Some(Reading {
             answer: self.core.store.read(&self.name.topic, from_seq, limit),
             from_seq,
@@ -129,7 +146,7 @@ impl Owner {
         for member in self
             .members
             .iter()
-            .filter(|member| !member.subscriber.is_paused())
+            .filter(|member| member.subscriber.is_open())
         {
             member.subscriber.credit.queue(&self.inbox);
         }
