@@ -28,6 +28,8 @@ pub(super) struct Subscriptions {
     turn: usize,
     /// The one that was named last, for acknowledgements mostly name the same again.
     latest: Cell<usize>,
+    /// The client does not read, so that nothing is leased to them.
+    is_stalled: bool,
     /// Deliveries on their way from a subscription to the socket; empty in between.
     deliveries: Vec<Delivery>,
 }
@@ -130,7 +132,18 @@ impl Subscriptions {
     pub(super) fn add(&mut self, mut member: Member) {
         member.number = self.next_number;
         self.next_number += 1;
+        if self.is_stalled {
+            member.control.set_stalled(true);
+        }
         self.all.push(member);
+    }
+
+    /// Stops leasing to all of them, or goes on.
+    pub(super) fn set_stalled(&mut self, is_stalled: bool) {
+        self.is_stalled = is_stalled;
+        for member in &self.all {
+            member.control.set_stalled(is_stalled);
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -297,6 +310,7 @@ impl Member {
         }
         for delivery in deliveries.drain(..) {
             let context = delivery.context;
+            outbound.reserve(delivery.event.stored_bytes());
             outbound.frame(|out| {
                 write_event(
                     out,
