@@ -3,6 +3,9 @@
 mod admin;
 mod effects;
 mod groups;
+mod samples;
+
+pub use samples::GroupSample;
 
 use crate::consumer::{Consumer, consume};
 use crate::core::Core;
@@ -15,6 +18,7 @@ use crate::state::Compactor;
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, subscribe};
 use crate::topics::Topics;
 use prombus_store::{CommitError, Store};
+use samples::SampleCache;
 use serde::Serialize;
 use std::fmt;
 use std::future::Future;
@@ -28,6 +32,8 @@ pub struct Bus {
     registry: Arc<Registry>,
     /// Makes snapshots, as long as somebody has the bus.
     compactor: Arc<Compactor>,
+    /// What looking at all groups remembers from one time to the next.
+    samples: Arc<SampleCache>,
 }
 
 impl Bus {
@@ -44,6 +50,7 @@ impl Bus {
             core,
             registry,
             compactor,
+            samples: Arc::default(),
         })
     }
 

@@ -6,6 +6,7 @@
 mod bus;
 mod consumer;
 mod core;
+mod dead_letters;
 mod dedupe;
 pub mod error;
 mod event;
@@ -25,8 +26,9 @@ mod topic;
 mod topics;
 mod typed;
 
-pub use bus::Bus;
+pub use bus::{Bus, GroupSample};
 pub use consumer::Consumer;
+pub use dead_letters::{DeadLetterMarks, redrive_id};
 pub use dedupe::{DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeStore, EmbeddedDedupe};
 pub use event::EventFields;
 pub use exactly_once::{EffectCounts, ExactlyOnce};

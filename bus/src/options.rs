@@ -1,6 +1,7 @@
 //! How a bus is set up: its clock, its limits, what new topics look like and how groups behave.
 
 use crate::error::{BadOption, BadPattern};
+use crate::names::is_dead_letter_topic;
 use crate::pattern::Pattern;
 use crate::topic::TopicConfig;
 use prombus_store::{Clock, SystemClock};
@@ -9,6 +10,9 @@ use std::sync::Arc;
 
 /// The longest that a group's changes may wait to be written.
 const MAX_ACK_FLUSH_MS: u64 = 60_000;
+/// What a dead letter may have beside the payload of its event: headers, tags and causes at their limits as JSON spells
+/// them, and the history.
+const DEAD_LETTER_BYTES: usize = 256 << 10;
 /// The widest window of unsettled events per group.
 pub(crate) const MAX_GROUP_WINDOW: usize = 1 << 20;
 
@@ -102,6 +106,19 @@ impl Default for Limits {
             max_tag_bytes: 256,
             max_causes: 64,
         }
+    }
+}
+
+impl Limits {
+    /// How large a payload of this topic may be. A dead letter has a whole event inside it, so that what was exported can
+    /// be imported again.
+    pub fn payload_bytes_of(&self, topic: &str) -> usize {
+        let around = if is_dead_letter_topic(topic) {
+            DEAD_LETTER_BYTES
+        } else {
+            0
+        };
+        self.max_payload_bytes.saturating_add(around)
     }
 }
 

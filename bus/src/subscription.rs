@@ -192,12 +192,13 @@ impl SubscriptionControl {
         self.settle(topic, owned(ids), Settlement::Nack(refusal))
     }
 
-    /// Moves the deadlines of events of a topic to `max(1000, extend_ms)` from now.
+    /// Moves the deadlines of events of a topic to `max(1000, extend_ms)` from now, without a time by as much as leases
+    /// are long.
     pub fn extend_ids(
         &self,
         topic: &str,
         ids: &[&str],
-        extend_ms: u64,
+        extend_ms: Option<u64>,
     ) -> impl SettleAnswer + use<> {
         self.settle(topic, owned(ids), Settlement::Extend { extend_ms })
     }

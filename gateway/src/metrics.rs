@@ -35,6 +35,8 @@ pub struct Metrics {
     /// What was refused or slowed, in the order of [`Limit::ALL`].
     rate_limited: [Counter; Limit::ALL.len()],
     store_bytes: Gauge,
+    delivery_memory: Gauge,
+    delivery_memory_limit: Gauge,
     fsync: Ratio,
     topics: Bounded<Arc<str>, TopicSeries>,
     groups: Bounded<(Arc<str>, Arc<str>), GroupSeries>,
@@ -47,6 +49,8 @@ impl Metrics {
             connections: Gauge::default(),
             rate_limited: Default::default(),
             store_bytes: Gauge::default(),
+            delivery_memory: Gauge::default(),
+            delivery_memory_limit: Gauge::default(),
             fsync: Ratio::default(),
             topics: Bounded::new(MAX_TOPIC_SERIES),
             groups: Bounded::new(MAX_GROUP_SERIES),
@@ -97,6 +101,19 @@ impl Metrics {
         self.groups.other().take_over(together);
     }
 
+    /// Takes over what the bus knows of a group that comes and goes with its subscription, if it is counted at all.
+    pub fn sample_ephemeral(&self, topic: &str, group: &str, sample: GroupSample) {
+        if let Some(series) = self.groups.find(&(topic.into(), group.into())) {
+            series.take_over(sample);
+        }
+    }
+
+    /// Takes over how much of the memory for deliveries is in use.
+    pub fn sample_delivery_memory(&self, used_bytes: u64, limit_bytes: u64) {
+        self.delivery_memory.set(used_bytes);
+        self.delivery_memory_limit.set(limit_bytes);
+    }
+
     /// Takes over what the store knows of itself.
     pub fn sample_store(&self, sample: StoreSample) {
         self.store_bytes.set(sample.bytes);
@@ -122,6 +139,13 @@ impl Metrics {
         }
         text.head("store_bytes", "gauge", "Bytes that the store holds.");
         text.sample("store_bytes", &[], self.store_bytes.get());
+        let name = "delivery_memory_bytes";
+        let help = "Bytes of events that wait in memory to be delivered, send buffers included.";
+        text.head(name, "gauge", help);
+        text.sample(name, &[], self.delivery_memory.get());
+        let name = "delivery_memory_limit_bytes";
+        text.head(name, "gauge", "What limits.delivery_bytes allows of it.");
+        text.sample(name, &[], self.delivery_memory_limit.get());
         let name = "fsync_duration_ms";
         text.head(
             name,

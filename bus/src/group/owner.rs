@@ -17,6 +17,7 @@ use super::inbox::{Inbox, LeaseName, Message};
 use super::registry::{GroupName, Registry};
 use super::settings::GroupSettings;
 use super::state::{GroupState, LastResort, MEMBER_GONE, MemberId, Rules, Settled};
+use super::status::{GroupStatus, SharedStatus};
 use super::subscriber::{Ended, Subscriber};
 use crate::core::Core;
 use crate::filter::Filter;
@@ -45,6 +46,8 @@ pub(crate) struct Owner {
     inbox: Arc<Inbox>,
     /// What the inbox is emptied into; its memory is used again.
     messages: Vec<Message>,
+    /// What others see of the group.
+    status: Arc<SharedStatus>,
     state: GroupState,
     filter: Filter,
     existence: Existence,
@@ -104,6 +107,7 @@ impl Owner {
         name: GroupName,
         commands: mpsc::Receiver<Command>,
         counts: GroupCounts,
+        status: Arc<SharedStatus>,
     ) -> Self {
         let rules = rules(&core, &name);
         let mut state = GroupState::new(rules, 0, core.now_ms());
@@ -116,6 +120,7 @@ impl Owner {
             name,
             commands,
             messages: Vec::new(),
+            status,
             state,
             filter: Filter::All,
             existence: Existence::Absent,
@@ -154,6 +159,7 @@ impl Owner {
             self.read_on(now_ms);
             self.gather_steps(now_ms).await;
             self.write_down(now_ms);
+            self.share_status();
             if self.is_idle() && self.retire() {
                 return;
             }
@@ -161,6 +167,14 @@ impl Owner {
         }
         if let Some(stop) = stop {
             self.stop(stop).await;
+        }
+    }
+
+    /// Lets others see where the group stands. Whoever learns of a change by an answer or a delivery sees it here too, so
+    /// this comes first.
+    fn share_status(&self) {
+        if self.existence != Existence::Absent {
+            self.status.set(GroupStatus::of(&self.state));
         }
     }
 

@@ -67,6 +67,16 @@ pub(crate) fn record_prefix(topic: &str) -> String {
     format!("{KEY_PREFIX}{topic}/")
 }
 
+/// What the keys of all groups begin with.
+pub(crate) fn record_prefix_of_all() -> &'static str {
+    KEY_PREFIX
+}
+
+/// The topic and the group that a key is of. Neither has a slash in its name.
+pub(crate) fn parse_record_key(key: &str) -> Option<(&str, &str)> {
+    key.strip_prefix(KEY_PREFIX)?.split_once('/')
+}
+
 impl GroupRecord {
     pub(crate) fn to_bytes(&self) -> Arc<[u8]> {
         // Strings, numbers and lists are always written.

@@ -9,7 +9,7 @@ use crate::gateway::Gateway;
 use crate::limits::{ConnectionLimits, Limit};
 use prombus::{Delivery, Ended, Subscription, SubscriptionControl};
 use prombus_api::Code;
-use prombus_api::frames::write_event;
+use prombus_api::frames::{DeliveryContext, write_event};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -309,7 +309,11 @@ impl Member {
             self.asked_ms = now_ms;
         }
         for delivery in deliveries.drain(..) {
-            let context = delivery.context;
+            let context = DeliveryContext {
+                attempt: delivery.context.attempt,
+                max_attempts: delivery.context.max_attempts,
+                ack_deadline_ms: delivery.context.ack_deadline_ms,
+            };
             outbound.reserve(delivery.event.stored_bytes());
             outbound.frame(|out| {
                 write_event(
@@ -317,8 +321,7 @@ impl Member {
                     &self.topic,
                     &self.group,
                     delivery.event.json_bytes(),
-                    context.attempt,
-                    context.ack_deadline_ms,
+                    context,
                 );
             });
             self.flight.deliver(gateway, &delivery, now_ms);

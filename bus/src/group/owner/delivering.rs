@@ -161,6 +161,7 @@ impl Owner {
         self.state.lease(member, room.events, now_ms, &mut leased);
         let bytes = leased.iter().map(|one| one.event.stored_bytes()).sum();
         let hold = self.hold_bytes(turn, &room, bytes);
+        self.share_status();
         let subscriber = &self.members[turn].subscriber;
         if leased.len() < room.events {
             let unused = room.events - leased.len();

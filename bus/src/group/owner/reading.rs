@@ -1,6 +1,7 @@
 //! Reading ahead: what is new, and what failed and is due again, never more events or bytes than members can take now.
 
 use super::Owner;
+use crate::dead_letters::is_for_another_group;
 use crate::filter::Filter;
 use prombus_store::{Answer, Page, ReadError, ReadLimit, StoredEvent};
 
@@ -109,7 +110,8 @@ impl Owner {
         }
         self.state.trimmed(page.first_seq);
         for event in page.events {
-            let wanted = self.filter.matches(&event);
+            let wanted =
+                self.filter.matches(&event) && !is_for_another_group(&event, &self.name.group);
             self.state.offer(event, wanted, now_ms);
         }
         self.state.passed(page.next_seq);

@@ -75,6 +75,12 @@ impl GroupState {
         under_way.take(limit).collect()
     }
 
+    /// How many positions above the cursor are settled.
+    pub(crate) fn settled_after(&self, cursor: u64) -> u64 {
+        let read = self.head.saturating_sub(cursor);
+        read.saturating_sub(self.unsettled.len() as u64) + self.settled_ahead.positions()
+    }
+
     /// How many positions up to `tail` are not settled.
     pub(crate) fn lag(&self, tail: u64) -> u64 {
         let unread = tail.saturating_sub(self.head);
