@@ -4,9 +4,12 @@
 mod groups;
 mod keys;
 mod lifetime;
+mod many_groups;
+mod memory;
 mod outbox;
 mod project;
 mod projector;
+mod raw_socket;
 mod readme;
 mod server;
 mod shell;
