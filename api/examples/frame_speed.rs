@@ -3,8 +3,8 @@
 //!     cargo run --release -p prombus-api --example frame_speed
 
 use prombus_api::frames::{
-    Ack, ClientFrames, Ids, Publish, ServerFrames, write_ack, write_event, write_publish,
-    write_published,
+    Ack, ClientFrames, DeliveryContext, Ids, Publish, ServerFrames, write_ack, write_event,
+    write_publish, write_published,
 };
 use prombus_api::options::PublishOptions;
 use serde::Deserialize;
@@ -116,7 +116,13 @@ fn publish(payload: &str) {
     measure("write_published", || {
         reply.clear();
         let id = "019a8c5e-7b1a-7f00-8000-000000104711";
-        write_published(&mut reply, black_box(id), 104_711, false, Some("c-104711"));
+        write_published(
+            &mut reply,
+            black_box(id),
+            (104_711, 1_700_000_000_000),
+            false,
+            Some("c-104711"),
+        );
         reply.len()
     });
 }
@@ -156,14 +162,12 @@ fn event(payload: &str) {
     measure("write_event", || {
         frame.clear();
         let record = black_box(record.as_bytes());
-        write_event(
-            &mut frame,
-            "heartbeat.received",
-            "workers",
-            record,
-            1,
-            30_000,
-        );
+        let context = DeliveryContext {
+            attempt: 1,
+            max_attempts: 5,
+            ack_deadline_ms: 30_000,
+        };
+        write_event(&mut frame, "heartbeat.received", "workers", record, context);
         frame.len()
     });
     let text = String::from_utf8(frame).unwrap_or_default();

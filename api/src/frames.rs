@@ -18,7 +18,7 @@ mod subscribe;
 pub use auth::{Auth, write_auth};
 pub use client::{ClientFrame, Request};
 pub(crate) use event::write_context;
-pub use event::{EventFrame, write_event};
+pub use event::{DeliveryContext, EventFrame, write_event};
 pub use group::{GroupName, write_pause, write_resume, write_unsubscribe};
 pub use publish::{Publish, write_publish};
 pub use reply::{

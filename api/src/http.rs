@@ -25,7 +25,10 @@ pub use age::Age;
 pub use body::Body;
 pub use bulk::{BulkReply, LineError};
 pub use cursors::{Cursor, CursorList, Lag, Seek, SeekReply};
-pub use dead_letters::{Attempt, DeadLetter, Redrive, RedriveReply};
+pub use dead_letters::{
+    Attempt, DeadLetter, Redrive, RedriveReply, RemoveLettersQuery, RemovedLetters, WhichLetters,
+    write_dead_letter,
+};
 pub use error::ErrorBody;
 pub use explain::{Explanation, LaneInfo, Reason};
 pub use groups::{GroupChange, GroupCounts, GroupInfo, GroupList, GroupQuery, MemberInfo};

@@ -3,18 +3,23 @@
 mod admin;
 mod effects;
 mod groups;
+mod samples;
+
+pub use samples::GroupSample;
 
 use crate::consumer::{Consumer, consume};
 use crate::core::Core;
 use crate::error::{OpenError, SubscribeError};
 use crate::group::UnwrittenGroups;
 use crate::group::registry::Registry;
+use crate::memory::ByteBudget;
 use crate::options::BusOptions;
 use crate::publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions};
 use crate::state::Compactor;
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, subscribe};
 use crate::topics::Topics;
 use prombus_store::{CommitError, Store, StoreFailed};
+use samples::SampleCache;
 use serde::Serialize;
 use std::fmt;
 use std::future::Future;
@@ -28,6 +33,8 @@ pub struct Bus {
     registry: Arc<Registry>,
     /// Makes snapshots, as long as somebody has the bus.
     compactor: Arc<Compactor>,
+    /// What looking at all groups remembers from one time to the next.
+    samples: Arc<SampleCache>,
 }
 
 impl Bus {
@@ -44,6 +51,7 @@ impl Bus {
             core,
             registry,
             compactor,
+            samples: Arc::default(),
         })
     }
 
@@ -64,6 +72,12 @@ impl Bus {
     /// The store that the bus is on, for reading.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.core.store
+    }
+
+    /// The bytes of events that wait in memory to be delivered. Whoever passes events on, as a gateway does, counts what
+    /// waits there too.
+    pub fn delivery_memory(&self) -> &Arc<ByteBudget> {
+        &self.core.memory
     }
 
     /// Publishes a value as JSON. The event is on its way when this returns, in the order of the calls; the answer

@@ -1,6 +1,7 @@
 //! What all parts of one bus share.
 
 use crate::group::unwritten::Unwritten;
+use crate::memory::ByteBudget;
 use crate::options::BusOptions;
 use crate::topics::Topics;
 use prombus_store::{Clock, Store};
@@ -15,6 +16,8 @@ pub(crate) struct Core {
     pub(crate) topics: Topics,
     /// Groups whose record the store did not take.
     pub(crate) unwritten: Unwritten,
+    /// Events that wait in memory to be delivered.
+    pub(crate) memory: Arc<ByteBudget>,
     /// Set once, by closing; nothing new is taken in after that.
     closed: AtomicBool,
     /// Tells the same to whoever waits for something else meanwhile.
@@ -42,6 +45,7 @@ impl Closing {
 impl Core {
     pub(crate) fn new(store: Arc<dyn Store>, options: BusOptions, topics: Topics) -> Self {
         Self {
+            memory: Arc::new(ByteBudget::new(options.delivery_bytes)),
             store,
             options,
             topics,

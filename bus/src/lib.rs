@@ -6,6 +6,7 @@
 mod bus;
 mod consumer;
 mod core;
+mod dead_letters;
 mod dedupe;
 pub mod error;
 mod event;
@@ -13,6 +14,7 @@ mod exactly_once;
 mod filter;
 mod group;
 mod json;
+mod memory;
 mod names;
 mod options;
 mod pattern;
@@ -24,8 +26,9 @@ mod topic;
 mod topics;
 mod typed;
 
-pub use bus::Bus;
+pub use bus::{Bus, GroupSample};
 pub use consumer::Consumer;
+pub use dead_letters::{DeadLetterMarks, redrive_id};
 pub use dedupe::{DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeStore, EmbeddedDedupe};
 pub use event::EventFields;
 pub use exactly_once::{EffectCounts, ExactlyOnce};
@@ -35,6 +38,7 @@ pub use group::{
     MemberInfo, Ordering, Reason, SeekEffect, StartAt, UnwrittenGroups,
 };
 pub use json::{MAX_DEPTH, compact as compact_json};
+pub use memory::{BudgetHold, ByteBudget};
 pub use names::{
     MAX_GROUP_BYTES, MAX_TOPIC_BYTES, check_group, check_topic, dead_letter_topic,
     is_dead_letter_topic,

@@ -10,6 +10,9 @@ pub const MAX_GROUP_BYTES: usize = 128;
 /// Topics that start with this hold the dead letters of the topic named by the rest.
 const DEAD_LETTER_PREFIX: &str = "dlq.";
 
+/// How much of a long topic's name its dead letters' topic has.
+const LONG_TOPIC_CHARS: usize = 228;
+
 /// Checks a topic's name: dot-separated segments of `A-Z a-z 0-9 _ -`, 1 to 249 characters.
 pub fn check_topic(name: &str) -> Result<(), BadTopic> {
     let bad = |why| BadTopic::new(name, why);
@@ -57,12 +60,24 @@ pub fn is_dead_letter_topic(topic: &str) -> bool {
     topic.starts_with(DEAD_LETTER_PREFIX)
 }
 
-/// Where the dead letters of `topic` go. A name that would grow too long is cut; the letter itself names its topic.
+/// Where the dead letters of `topic` go: `dlq.` and its name. Where that is longer than 249 characters, the name is cut to
+/// 228 (dots at the end go too), and `-` and the 16 hexadecimal digits of the whole name's FNV-1a hash follow, so that no
+/// two topics share their dead letters.
 pub fn dead_letter_topic(topic: &str) -> String {
-    let mut name = format!("{DEAD_LETTER_PREFIX}{topic}");
-    name.truncate(MAX_TOPIC_BYTES);
-    name.truncate(name.trim_end_matches('.').len());
-    name
+    let name = format!("{DEAD_LETTER_PREFIX}{topic}");
+    if name.len() <= MAX_TOPIC_BYTES {
+        return name;
+    }
+    let cut: String = topic.chars().take(LONG_TOPIC_CHARS).collect();
+    let cut = cut.trim_end_matches('.');
+    format!("{DEAD_LETTER_PREFIX}{cut}-{:016x}", stable_hash(topic))
+}
+
+/// The 64-bit FNV-1a hash of a text. It is part of names that are stored, so it never changes.
+pub(crate) fn stable_hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 pub(crate) fn is_name_byte(byte: u8) -> bool {
@@ -103,6 +118,19 @@ mod tests {
         for bad in ["", "a b", "a/b", "ü", &"x".repeat(129)] {
             assert!(check_group(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn long_topics_have_dead_letters_of_their_own() {
+        let long = |last: &str| format!("{}{last}", "x".repeat(244));
+        assert_eq!(dead_letter_topic(&long("a")), format!("dlq.{}", long("a")));
+        let names = ["ab", "ac", "abc"].map(|last| dead_letter_topic(&long(last)));
+        for (at, name) in names.iter().enumerate() {
+            assert!(check_topic(name).is_ok(), "{name}");
+            assert!(!names[..at].contains(name), "{name}");
+        }
+        assert!(names[0].ends_with(&format!("-{:016x}", stable_hash(&long("ab")))));
+        assert_eq!(stable_hash("a"), 0xaf63_dc4c_8601_ec8c, "it is FNV-1a");
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 //! How a bus is set up: its clock, its limits, what new topics look like and how groups behave.
 
 use crate::error::{BadOption, BadPattern};
+use crate::names::is_dead_letter_topic;
 use crate::pattern::Pattern;
 use crate::topic::TopicConfig;
 use prombus_store::{Clock, MAX_ID_BYTES, SystemClock};
@@ -16,6 +17,9 @@ const MAX_PAYLOAD_BYTES: usize = 32 << 20;
 const MAX_FIELD_BYTES: usize = 512 << 10;
 /// The longest session id.
 const MAX_SID_BYTES: usize = 1024;
+/// What a dead letter may have beside the payload of its event: headers, tags and causes at their limits as JSON spells
+/// them, and the history.
+const DEAD_LETTER_BYTES: usize = 256 << 10;
 /// The widest window of unsettled events per group.
 pub(crate) const MAX_GROUP_WINDOW: usize = 1 << 20;
 
@@ -35,6 +39,13 @@ pub struct BusOptions {
     /// The most unsettled events that one group keeps track of. It bounds the memory of a group however far behind
     /// it is: when it is reached, the group reads on only when something has been settled.
     pub group_window: usize,
+    /// Bytes of events that wait in memory for one subscription. Where this or one of the next two is used up, a
+    /// subscription for which nothing waits still gets one event.
+    pub subscription_bytes: usize,
+    /// Bytes of events that wait in memory for all subscriptions of a group.
+    pub group_bytes: usize,
+    /// Bytes of events that wait in memory for all subscriptions of the bus, and in what a gateway has to send.
+    pub delivery_bytes: usize,
     /// How long a failed event waits for its next delivery.
     pub backoff: Backoff,
     /// An event is given up after this many deliveries that ended because the member or the server went away; fewer
@@ -84,6 +95,9 @@ impl Default for BusOptions {
             topic_defaults: Vec::new(),
             ack_flush_ms: 100,
             group_window: 32_768,
+            subscription_bytes: 1 << 20,
+            group_bytes: 16 << 20,
+            delivery_bytes: 96 << 20,
             backoff: Backoff::default(),
             max_lost_attempts: 20,
             snapshot_step_keys: 131_072,
@@ -106,6 +120,19 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// How large a payload of this topic may be. A dead letter has a whole event inside it, so that what was exported can
+    /// be imported again.
+    pub fn payload_bytes_of(&self, topic: &str) -> usize {
+        let around = if is_dead_letter_topic(topic) {
+            DEAD_LETTER_BYTES
+        } else {
+            0
+        };
+        self.max_payload_bytes.saturating_add(around)
+    }
+}
+
 impl Default for Backoff {
     fn default() -> Self {
         Self {
@@ -122,6 +149,15 @@ impl BusOptions {
         }
         if !(1..=MAX_GROUP_WINDOW).contains(&self.group_window) {
             return Err(BadOption::new("group_window", "it has to be 1 to 1048576"));
+        }
+        for (name, bytes) in [
+            ("subscription_bytes", self.subscription_bytes),
+            ("group_bytes", self.group_bytes),
+            ("delivery_bytes", self.delivery_bytes),
+        ] {
+            if bytes == 0 {
+                return Err(BadOption::new(name, "it has to be at least 1"));
+            }
         }
         if self.backoff.first_ms == 0 || self.backoff.longest_ms < self.backoff.first_ms {
             let why = "first_ms has to be at least 1 and longest_ms no less than that";
@@ -222,6 +258,9 @@ impl fmt::Debug for BusOptions {
             .field("topic_defaults", &self.topic_defaults)
             .field("ack_flush_ms", &self.ack_flush_ms)
             .field("group_window", &self.group_window)
+            .field("subscription_bytes", &self.subscription_bytes)
+            .field("group_bytes", &self.group_bytes)
+            .field("delivery_bytes", &self.delivery_bytes)
             .field("backoff", &self.backoff)
             .field("max_lost_attempts", &self.max_lost_attempts)
             .field("snapshot_step_keys", &self.snapshot_step_keys)

@@ -130,6 +130,18 @@ impl SubscriptionControl {
             .for_each(|seat| seat.inbox.wake());
     }
 
+    /// Says whether whoever takes the events cannot pass them on now. While that is so nothing is leased to it, and what
+    /// it has not taken goes back to the group without counting as a delivery.
+    pub fn set_stalled(&self, stalled: bool) {
+        self.shared.subscriber.set_stalled(stalled);
+        if !stalled {
+            self.shared
+                .seats()
+                .values()
+                .for_each(|seat| seat.inbox.wake());
+        }
+    }
+
     /// Takes up to `count` more events than it holds now, whatever `max_in_flight` was. For somebody who asks for
     /// events now and then instead of following all the time: nothing is leased that was not asked for.
     pub fn ask_for(&self, count: usize) {
@@ -189,12 +201,13 @@ impl SubscriptionControl {
         self.settle(topic, owned(ids), Settlement::Nack(refusal))
     }
 
-    /// Moves the deadlines of events of a topic to `max(1000, extend_ms)` from now.
+    /// Moves the deadlines of events of a topic to `max(1000, extend_ms)` from now, without a time by as much as leases
+    /// are long.
     pub fn extend_ids(
         &self,
         topic: &str,
         ids: &[&str],
-        extend_ms: u64,
+        extend_ms: Option<u64>,
     ) -> impl SettleAnswer + use<> {
         self.settle(topic, owned(ids), Settlement::Extend { extend_ms })
     }

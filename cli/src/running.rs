@@ -98,6 +98,9 @@ fn bus_options(config: &Config) -> BusOptions {
             ..Limits::default()
         },
         auto_create_topics: config.auto_create_topics,
+        subscription_bytes: config.limits.subscription_bytes,
+        group_bytes: config.limits.group_bytes,
+        delivery_bytes: config.limits.delivery_bytes,
         topic_defaults: config
             .topics
             .iter()

@@ -6,6 +6,7 @@ mod bulk;
 mod call;
 mod connection;
 mod cors;
+mod dead_letters;
 mod documents;
 mod events;
 mod export;
@@ -139,7 +140,10 @@ const ROUTES: &[Route] = &[
     ),
     route(
         "/dlq",
-        &[(Method::GET, |call| Box::pin(events::dead_letters(call)))],
+        &[
+            (Method::GET, |call| Box::pin(dead_letters::list(call))),
+            (Method::DELETE, |call| Box::pin(dead_letters::remove(call))),
+        ],
     ),
     route(
         "/dlq/redrive",

@@ -36,6 +36,8 @@ pub struct Metrics {
     rate_limited: [Counter; Limit::ALL.len()],
     store_bytes: Gauge,
     store_damage: Gauge,
+    delivery_memory: Gauge,
+    delivery_memory_limit: Gauge,
     fsync: Ratio,
     group_write_failures: Counter,
     topics: Bounded<Arc<str>, TopicSeries>,
@@ -50,6 +52,8 @@ impl Metrics {
             rate_limited: Default::default(),
             store_bytes: Gauge::default(),
             store_damage: Gauge::default(),
+            delivery_memory: Gauge::default(),
+            delivery_memory_limit: Gauge::default(),
             fsync: Ratio::default(),
             group_write_failures: Counter::default(),
             topics: Bounded::new(MAX_TOPIC_SERIES),
@@ -101,6 +105,19 @@ impl Metrics {
         self.groups.other().take_over(together);
     }
 
+    /// Takes over what the bus knows of a group that comes and goes with its subscription, if it is counted at all.
+    pub fn sample_ephemeral(&self, topic: &str, group: &str, sample: GroupSample) {
+        if let Some(series) = self.groups.find(&(topic.into(), group.into())) {
+            series.take_over(sample);
+        }
+    }
+
+    /// Takes over how much of the memory for deliveries is in use.
+    pub fn sample_delivery_memory(&self, used_bytes: u64, limit_bytes: u64) {
+        self.delivery_memory.set(used_bytes);
+        self.delivery_memory_limit.set(limit_bytes);
+    }
+
     /// Takes over what the store knows of itself.
     pub fn sample_store(&self, sample: StoreSample) {
         self.store_bytes.set(sample.bytes);
@@ -142,6 +159,13 @@ impl Metrics {
             "Writes of group records that the store refused.",
         );
         text.sample(name, &[], self.group_write_failures.get());
+        let name = "delivery_memory_bytes";
+        let help = "Bytes of events that wait in memory to be delivered, send buffers included.";
+        text.head(name, "gauge", help);
+        text.sample(name, &[], self.delivery_memory.get());
+        let name = "delivery_memory_limit_bytes";
+        text.head(name, "gauge", "What limits.delivery_bytes allows of it.");
+        text.sample(name, &[], self.delivery_memory_limit.get());
         let name = "fsync_duration_ms";
         text.head(
             name,

@@ -22,6 +22,7 @@ mod inbound;
 mod outbound;
 mod publishing;
 mod replies;
+mod room;
 mod settling;
 mod stepping;
 mod subscriptions;
@@ -39,6 +40,7 @@ use conversation::Conversation;
 use inbound::{Inbound, Incoming};
 use prombus_api::Code;
 use publishing::write_denied;
+use room::{Stall, kept_bytes, send_limit};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -48,8 +50,6 @@ use subscriptions::Delivered;
 use timing::{Due, Timing};
 use tokio::net::TcpStream;
 
-/// While more than this waits to be sent, nothing is delivered and nothing is read.
-const SEND_BUFFER_BYTES: usize = 256 << 10;
 /// What is read before it is stored and deliveries have their turn. A client that has much in flight gets its first
 /// replies while the rest is still being read, so that both sides are at work all the time.
 const BURST_BYTES: usize = 64 << 10;
@@ -76,6 +76,8 @@ pub(crate) struct Session {
     token_due_ms: Option<u64>,
     /// Until when the rate limit holds deliveries back.
     slowed_until_ms: Option<u64>,
+    /// Whether the client reads what it is sent.
+    stall: Stall,
     /// Once the server goes down: until when acknowledgements are waited for.
     drained_by_ms: Option<u64>,
 }
@@ -116,6 +118,7 @@ impl Session {
             is_trusted: false,
             token_due_ms,
             slowed_until_ms: None,
+            stall: Stall::default(),
             drained_by_ms: None,
         };
         session.trust();
@@ -182,13 +185,15 @@ impl Session {
     fn talk(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
         let mut is_moving = self.conversation.answer(context);
         if self.drained_by_ms.is_none() && self.slowed_until_ms.is_none() {
-            is_moving |= self.deliver();
+            is_moving |= self.deliver() && self.has_delivery_room();
         }
-        while !self.conversation.outbound.send(&self.stream)? {
+        let kept_bytes = kept_bytes(&self.conversation.gateway);
+        while !self.conversation.outbound.send(&self.stream, kept_bytes)? {
             if self.stream.poll_write_ready(context)?.is_pending() {
                 break;
             }
         }
+        self.note_room();
         Ok(is_moving && self.has_room())
     }
 
@@ -200,7 +205,8 @@ impl Session {
             subscriptions,
             ..
         } = &mut self.conversation;
-        match subscriptions.deliver(gateway, limits, outbound, SEND_BUFFER_BYTES) {
+        let limit_bytes = send_limit(gateway);
+        match subscriptions.deliver(gateway, limits, outbound, limit_bytes) {
             Delivered::All => false,
             Delivered::More => true,
             Delivered::Slowed { again_ms } => {
@@ -218,10 +224,6 @@ impl Session {
             return Poll::Ready(Turn::End(End::Gone));
         }
         Poll::Ready(Turn::Read)
-    }
-
-    fn has_room(&self) -> bool {
-        self.conversation.outbound.waiting() < SEND_BUFFER_BYTES
     }
 
     /// Reads a burst and acts on what it brings.
@@ -291,6 +293,7 @@ impl Session {
             self.token_due_ms,
             self.slowed_until_ms,
             self.drained_by_ms,
+            self.stall.moment_ms(),
         ];
         moments.into_iter().flatten().min()
     }
@@ -298,6 +301,7 @@ impl Session {
     fn take_due(&mut self, due: Due) -> Option<End> {
         let now_ms = self.conversation.gateway.now_ms();
         self.conversation.subscriptions.expire(now_ms);
+        self.stall_if_due(now_ms);
         match due {
             Due::Ping => {
                 self.conversation.outbound.ping();

@@ -19,6 +19,8 @@ pub struct EventFrame<'a> {
     pub event_json: &'a str,
     /// The number of this delivery of the event, from 1.
     pub attempt: u32,
+    /// After how many failed deliveries it is a dead letter; a server of before does not say.
+    pub max_attempts: Option<u32>,
     /// How long the lease is.
     pub ack_deadline_ms: u64,
 }
@@ -30,8 +32,7 @@ pub fn write_event(
     topic: &str,
     group: &str,
     event_json: &[u8],
-    attempt: u32,
-    ack_deadline_ms: u64,
+    context: DeliveryContext,
 ) {
     out.reserve(topic.len() + group.len() + event_json.len() + EVENT_OVERHEAD_BYTES);
     out.extend_from_slice(b"{\"op\":\"EVENT\",\"topic\":");
@@ -41,39 +42,55 @@ pub fn write_event(
     out.extend_from_slice(b",\"event\":");
     out.extend_from_slice(event_json);
     out.extend_from_slice(b",\"ctx\":");
-    write_context(out, attempt, ack_deadline_ms);
+    write_context(out, context);
     out.push(b'}');
 }
 
 /// About what an EVENT has beside its names and the record.
-const EVENT_OVERHEAD_BYTES: usize = 112;
+const EVENT_OVERHEAD_BYTES: usize = 136;
+
+/// The circumstances of a delivery as the server tells them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeliveryContext {
+    /// The number of this delivery of the event, from 1.
+    pub attempt: u32,
+    /// After how many failed deliveries it is a dead letter.
+    pub max_attempts: u32,
+    /// How long the lease is.
+    pub ack_deadline_ms: u64,
+}
 
 /// Appends the circumstances of a delivery.
-pub(crate) fn write_context(out: &mut Vec<u8>, attempt: u32, ack_deadline_ms: u64) {
+pub(crate) fn write_context(out: &mut Vec<u8>, context: DeliveryContext) {
     out.extend_from_slice(b"{\"attempt\":");
-    write_number(out, u64::from(attempt));
+    write_number(out, u64::from(context.attempt));
+    out.extend_from_slice(b",\"maxAttempts\":");
+    write_number(out, u64::from(context.max_attempts));
     out.extend_from_slice(b",\"ack_deadline_ms\":");
-    write_number(out, ack_deadline_ms);
+    write_number(out, context.ack_deadline_ms);
     out.push(b'}');
 }
 
 /// The circumstances of a delivery.
 struct Context {
     attempt: u32,
+    max_attempts: Option<u32>,
     ack_deadline_ms: u64,
 }
 
 impl<'a> FromJson<'a> for Context {
     #[inline]
     fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
-        let (mut attempt, mut ack_deadline_ms) = (None, None);
+        let (mut attempt, mut max_attempts, mut ack_deadline_ms) = (None, None, None);
         scanner.object(|scanner, name| match name {
             "attempt" => scanner.fill(&mut attempt),
+            "maxAttempts" => scanner.fill(&mut max_attempts),
             "ack_deadline_ms" => scanner.fill(&mut ack_deadline_ms),
             _ => scanner.ignore(),
         })?;
         Ok(Self {
             attempt: required(attempt, "attempt")?,
+            max_attempts,
             ack_deadline_ms: required(ack_deadline_ms, "ack_deadline_ms")?,
         })
     }
@@ -104,6 +121,7 @@ impl<'a> EventFrame<'a> {
             event,
             event_json,
             attempt: context.attempt,
+            max_attempts: context.max_attempts,
             ack_deadline_ms: context.ack_deadline_ms,
         })
     }

@@ -15,6 +15,8 @@ pub struct OkFrame<'a> {
     pub id: Option<Cow<'a, str>>,
     /// Its position.
     pub seq: Option<u64>,
+    /// Its time in epoch milliseconds; a server of before does not say.
+    pub ts: Option<u64>,
     /// The topic held this id already.
     pub duplicate: bool,
     /// The group of a subscription.
@@ -57,13 +59,21 @@ pub fn write_ok(out: &mut Vec<u8>, corr: Option<&str>) {
 }
 
 /// Appends the OK of a PUBLISH.
-pub fn write_published(out: &mut Vec<u8>, id: &str, seq: u64, duplicate: bool, corr: Option<&str>) {
+pub fn write_published(
+    out: &mut Vec<u8>,
+    id: &str,
+    (seq, ts): (u64, u64),
+    duplicate: bool,
+    corr: Option<&str>,
+) {
     out.extend_from_slice(b"{\"op\":\"OK\"");
     write_corr(out, corr);
     out.extend_from_slice(b",\"id\":");
     write_text(out, id);
     out.extend_from_slice(b",\"seq\":");
     write_number(out, seq);
+    out.extend_from_slice(b",\"ts\":");
+    write_number(out, ts);
     if duplicate {
         out.extend_from_slice(b",\"duplicate\":true");
     }
@@ -138,6 +148,7 @@ impl<'a> OkFrame<'a> {
             "corr" => scanner.fill(&mut ok.corr),
             "id" => scanner.fill(&mut ok.id),
             "seq" => scanner.fill(&mut ok.seq),
+            "ts" => scanner.fill(&mut ok.ts),
             "duplicate" => scanner.fill(&mut ok.duplicate),
             "group" => scanner.fill(&mut ok.group),
             "published" => scanner.fill(&mut ok.published),

@@ -53,8 +53,8 @@ pub struct Modack<'a> {
     pub group: Cow<'a, str>,
     /// The events.
     pub ids: Ids<'a>,
-    /// The deadline from now; at least a second is given.
-    pub extend_ms: u64,
+    /// The deadline from now, where at least a second is given; else as long as the member's leases are.
+    pub extend_ms: Option<u64>,
 }
 
 /// Appends an ACK frame.
@@ -225,7 +225,7 @@ impl<'a> Modack<'a> {
             topic,
             group,
             ids,
-            extend_ms: required(extend_ms, "extend_ms")?,
+            extend_ms,
         })
     }
 

@@ -1,8 +1,11 @@
 //! `/dlq`: dead letters, and sending them round again.
 
 use super::bulk::is_zero;
+use super::query::{Query, QueryWriter};
 use super::settle::FailedId;
+use crate::code::Code;
 use crate::frames::required;
+use crate::refusal::Refusal;
 use crate::scan::{Fault, FromJson, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
 use serde::{Deserialize, Serialize};
@@ -57,6 +60,86 @@ pub struct Redrive<'a> {
     pub payload: Option<&'a str>,
     /// Also what has been sent round before.
     pub force: bool,
+    /// `to` is `all`: every group of the topic gets it, not only the one that it died in.
+    pub to_all: bool,
+}
+
+/// The query of `DELETE /dlq`: which letters go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoveLettersQuery {
+    /// The topic that the events came from.
+    pub topic: String,
+    /// Which of its letters.
+    pub which: WhichLetters,
+}
+
+/// Which letters are removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhichLetters {
+    /// `ids`, with commas between.
+    Ids(Vec<String>),
+    /// `redriven=1`: those that were sent to their topic again.
+    Redriven,
+    /// `all=1`.
+    All,
+}
+
+/// The reply of `DELETE /dlq`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RemovedLetters {
+    /// The topic.
+    pub topic: String,
+    /// How many letters were removed.
+    pub removed: u64,
+    /// Ids that no letter has.
+    pub unknown: Vec<String>,
+}
+
+impl RemoveLettersQuery {
+    /// Reads the query.
+    pub fn parse(query: &Query<'_>) -> Result<Self, Refusal> {
+        let ids = query.get("ids").map(|ids| {
+            let ids = ids.split(',').filter(|id| !id.is_empty());
+            ids.map(str::to_owned).collect()
+        });
+        let is_set = |name| Ok::<_, Refusal>(query.flag(name)? == Some(true));
+        let which = match (ids, is_set("redriven")?, is_set("all")?) {
+            (Some(ids), false, false) => WhichLetters::Ids(ids),
+            (None, true, false) => WhichLetters::Redriven,
+            (None, false, true) => WhichLetters::All,
+            _ => {
+                let why = "one of ids, redriven and all has to say which letters are removed";
+                return Err(Refusal::new(Code::BadFrame, why));
+            }
+        };
+        Ok(Self {
+            topic: query.required("topic")?.to_owned(),
+            which,
+        })
+    }
+
+    /// Writes the query.
+    pub fn to_query(&self) -> String {
+        let mut query = QueryWriter::default();
+        query.push("topic", &self.topic);
+        match &self.which {
+            WhichLetters::Ids(ids) => query.push("ids", &ids.join(",")),
+            WhichLetters::Redriven => query.push("redriven", "1"),
+            WhichLetters::All => query.push("all", "1"),
+        };
+        query.finish()
+    }
+}
+
+/// Appends a stored dead letter, with whether it was redriven as its last field.
+pub fn write_dead_letter(out: &mut Vec<u8>, event_json: &[u8], is_redriven: bool) {
+    let open = event_json.strip_suffix(b"}").unwrap_or(event_json);
+    out.extend_from_slice(open);
+    out.extend_from_slice(if is_redriven {
+        b",\"redriven\":true}"
+    } else {
+        b",\"redriven\":false}"
+    });
 }
 
 /// The reply of `POST /dlq/redrive`.
@@ -93,6 +176,7 @@ impl<'a> FromJson<'a> for Redrive<'a> {
         let (mut topic, mut ids, mut payload) = (None, None::<Vec<_>>, None);
         let (mut rate, mut all) = (None, None);
         let (mut dry_run, mut force) = (false, false);
+        let mut to = None::<Cow<'_, str>>;
         scanner.object(|scanner, name| match name {
             "topic" => scanner.fill(&mut topic),
             "ids" => scanner.fill(&mut ids),
@@ -104,6 +188,7 @@ impl<'a> FromJson<'a> for Redrive<'a> {
                 Ok(())
             }
             "force" => scanner.fill(&mut force),
+            "to" => scanner.fill(&mut to),
             _ => scanner.ignore(),
         })?;
         let wrong = |field: &str, why: &str| Err(Fault::wrong(why.to_owned()).within(field));
@@ -115,6 +200,11 @@ impl<'a> FromJson<'a> for Redrive<'a> {
         if payload.is_some() && ids.as_ref().is_none_or(|ids| ids.len() != 1) {
             return wrong("payload", "an edited payload is for a single id");
         }
+        let to_all = match to.as_deref() {
+            None | Some("group") => false,
+            Some("all") => true,
+            Some(_) => return wrong("to", "it has to be \"group\" or \"all\""),
+        };
         if rate == Some(0) {
             return wrong("rate", "it has to be at least 1");
         }
@@ -125,6 +215,7 @@ impl<'a> FromJson<'a> for Redrive<'a> {
             rate,
             payload,
             force,
+            to_all,
         })
     }
 }
@@ -146,6 +237,7 @@ impl ToJson for Redrive<'_> {
                 &self.payload.map(|payload| Raw(payload.as_bytes())),
             )
             .field("force", &self.force)
+            .field("to", &self.to_all.then_some("all"))
             .end();
     }
 }

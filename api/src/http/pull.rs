@@ -1,6 +1,6 @@
 //! `POST /pull`: consuming without a socket.
 
-use crate::frames::{required, write_context};
+use crate::frames::{DeliveryContext, required, write_context};
 use crate::options::{Position, PositionParts};
 use crate::scan::{Fault, FromJson, Scanner};
 use crate::write::{ObjectWriter, ToJson, write_list, write_number, write_text};
@@ -51,6 +51,9 @@ pub struct Delivery {
 pub struct Context {
     /// The number of this delivery of the event, from 1.
     pub attempt: u32,
+    /// `maxAttempts`: after how many failed deliveries it is a dead letter.
+    #[serde(rename = "maxAttempts", default)]
+    pub max_attempts: u32,
     /// How long the lease is.
     pub ack_deadline_ms: u64,
 }
@@ -74,7 +77,12 @@ pub fn write_pulled<'a>(
         out.extend_from_slice(b"{\"event\":");
         out.extend_from_slice(event);
         out.extend_from_slice(b",\"ctx\":");
-        write_context(out, context.attempt, context.ack_deadline_ms);
+        let context = DeliveryContext {
+            attempt: context.attempt,
+            max_attempts: context.max_attempts,
+            ack_deadline_ms: context.ack_deadline_ms,
+        };
+        write_context(out, context);
         out.push(b'}');
     });
     out.push(b'}');

@@ -65,6 +65,7 @@ proptest! {
             rate: small.filter(|rate| *rate > 0),
             payload: (flags[0] && ids.len() == 1).then_some("{\"a\":1}"),
             force: flags[0],
+            to_all: flags[1],
         };
         let written = redrive.to_json();
         prop_assert_eq!(Redrive::parse(&written).unwrap(), redrive);
@@ -284,7 +285,7 @@ fn settling_bodies_are_the_frames_without_op() {
         Nack::parse(br#"{"topic":"t","group":"g","id":"a","reason":"r","delay_ms":5}"#).unwrap();
     assert_eq!((nack.ids, nack.delay_ms), (Ids::One("a".into()), Some(5)));
     let modack = Modack::parse(br#"{"topic":"t","group":"g","id":"a","extend_ms":5}"#).unwrap();
-    assert_eq!(modack.extend_ms, 5);
+    assert_eq!(modack.extend_ms, Some(5));
 }
 
 #[test]
@@ -332,6 +333,7 @@ fn records_go_into_pages_as_they_are() {
     out.clear();
     let context = Context {
         attempt: 2,
+        max_attempts: 5,
         ack_deadline_ms: 30_000,
     };
     write_pulled(&mut out, "t", "g", records.map(|record| (record, context)));

@@ -22,7 +22,7 @@ pub(super) fn all() -> Value {
         "/cursors": {"get": list_cursors(), "post": seek()},
         "/lag": {"get": lag()},
         "/explain": {"get": explain()},
-        "/dlq": {"get": dead_letters()},
+        "/dlq": {"get": dead_letters(), "delete": remove_dead_letters()},
         "/dlq/redrive": {"post": redrive()},
         "/pull": {"post": pull()},
         "/ack": {"post": settle("ack", "Acknowledge events, and publish in the same step", "Ack")},
@@ -290,9 +290,28 @@ fn dead_letters() -> Value {
         .position(&["earliest", "ts", "afterId", "seq"])
         .query("limit", limit, "The most events of one page.")
         .reply(
-            "Events of `dlq.<topic>`; their payload is a DeadLetter.",
+            "Events of `dlq.<topic>`; their payload is a DeadLetter, and `redriven` says whether it was sent again.",
             "EventPage",
         )
+        .build()
+}
+
+fn remove_dead_letters() -> Value {
+    let flag = || json!({"type": "integer", "enum": [0, 1]});
+    Operation::new("removeDeadLetters", "Remove dead letters of a topic")
+        .required_query("topic", "The topic that the events came from.")
+        .query(
+            "ids",
+            json!({"type": "string"}),
+            "The letters, with commas between.",
+        )
+        .query(
+            "redriven",
+            flag(),
+            "Those that were sent to their topic again.",
+        )
+        .query("all", flag(), "All of them.")
+        .reply("How many were removed.", "RemovedLetters")
         .build()
 }
 

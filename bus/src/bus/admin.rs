@@ -1,6 +1,7 @@
 //! Making, changing and removing topics.
 
 use super::Bus;
+use crate::dead_letters::marks_key;
 use crate::error::{AdminError, AlreadyExists, UnknownTopic};
 use crate::group::Ended;
 use crate::group::record::{GroupRecord, record_prefix};
@@ -70,6 +71,8 @@ impl Bus {
             batch.change(Change::Delete { key, expect });
         }
         batch.change(forget_snapshot(marker_key(topic)));
+        let (key, expect) = (marks_key(topic), Expect::Any);
+        batch.change(Change::Delete { key, expect });
         // Where it was the snapshot of another topic, that one begins a new one.
         for (key, marker) in self.core.store.list(MARKER_PREFIX).await? {
             let marker = Marker::from_bytes(&marker.value);

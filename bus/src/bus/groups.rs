@@ -3,14 +3,15 @@
 use super::Bus;
 use crate::error::{GroupError, StoreFailed, UnknownGroup, UnknownTopic};
 use crate::group::command::{Command, Seek};
-use crate::group::record::record_prefix;
+use crate::group::record::{GroupRecord, record_prefix};
 use crate::group::registry::GroupName;
+use crate::group::status::GroupStatus;
 use crate::group::{Cursor, Ended, Explanation, GroupConfig, GroupInfo, Lag, SeekEffect, StartAt};
 use crate::names::{check_group, check_topic};
 use crate::pattern::Pattern;
 use crate::subscription::pattern_start::pattern_key;
-use prombus_store::{Batch, Change, Expect, ReadLimit, StoredEvent};
-use std::collections::BTreeSet;
+use prombus_store::{Batch, Change, Expect, Keyed, ReadLimit, StoredEvent};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Bus {
@@ -20,19 +21,29 @@ impl Bus {
         self.known_topic(topic)?;
         let prefix = record_prefix(topic);
         let stored = self.core.store.list(&prefix).await?;
-        let mut names: BTreeSet<(Arc<str>, bool)> = stored
-            .iter()
-            .filter_map(|(key, _)| Some((key.strip_prefix(&prefix)?.into(), false)))
+        let mut groups: BTreeMap<(Arc<str>, bool), Option<Keyed>> = stored
+            .into_iter()
+            .filter_map(|(key, keyed)| {
+                let group = key.strip_prefix(&prefix)?.into();
+                Some(((group, false), Some(keyed)))
+            })
             .collect();
-        let served = self.registry.served(topic).into_iter();
-        names.extend(served.map(|name| (name.group, name.ephemeral)));
-        let mut infos = Vec::with_capacity(names.len());
-        for (group, ephemeral) in names {
+        for name in self.registry.served(topic) {
+            groups.insert((name.group, name.ephemeral), None);
+        }
+        let mut infos = Vec::with_capacity(groups.len());
+        for ((group, ephemeral), stored) in groups {
             let name = GroupName {
                 topic: topic.into(),
                 group,
                 ephemeral,
             };
+            // A group without an owner is described by its record, so that looking at it starts none.
+            let record = stored.and_then(|keyed| GroupRecord::from_bytes(&keyed.value).ok());
+            if let Some(record) = record {
+                infos.push(self.describe_stored(&name, &record));
+                continue;
+            }
             match self.registry.ask(&name, Command::Describe).await {
                 Ok(info) => infos.push(info),
                 // It went away while the others were asked.
@@ -41,6 +52,29 @@ impl Bus {
             }
         }
         Ok(infos)
+    }
+
+    fn describe_stored(&self, name: &GroupName, record: &GroupRecord) -> GroupInfo {
+        let info = self.core.store.topic(&name.topic);
+        let (first, tail) = info.map_or((1, 0), |info| (info.first_seq, info.tail_seq));
+        let counts = self.registry.counts(name);
+        GroupInfo {
+            topic: name.topic.clone(),
+            group: name.group.clone(),
+            created_ms: record.created_ms,
+            cursor: record.cursor,
+            tail,
+            lag: GroupStatus::of_record(record, counts).lag(first, tail),
+            skipped: record.skipped,
+            ack_timeout_ms: record.settings.ack_timeout_ms,
+            max_attempts: record.settings.max_attempts,
+            ordering: record.settings.ordering,
+            members: Vec::new(),
+            in_flight: 0,
+            waiting: 0,
+            oldest_in_flight_ms: 0,
+            counts,
+        }
     }
 
     /// A group as it stands.
@@ -175,15 +209,13 @@ impl Bus {
         check_group(group)?;
         let topic = self.known_topic(topic)?;
         let group: Arc<str> = group.into();
-        let served = self.registry.served(&topic);
-        let ephemeral = served
-            .iter()
-            .any(|name| name.ephemeral && name.group == group);
-        Ok(GroupName {
+        let mut name = GroupName {
             topic,
             group,
-            ephemeral,
-        })
+            ephemeral: true,
+        };
+        name.ephemeral = self.registry.is_served(&name);
+        Ok(name)
     }
 
     /// A topic that exists, or that someone has subscribed to before it does.
@@ -211,7 +243,7 @@ impl Bus {
     }
 
     /// The first event at or after a position.
-    async fn first_event(
+    pub(super) async fn first_event(
         &self,
         topic: &Arc<str>,
         seq: u64,

@@ -91,7 +91,10 @@ pub(crate) struct StepByIds {
 pub(crate) enum Settlement {
     Ack,
     Nack(Refusal),
-    Extend { extend_ms: u64 },
+    /// Without a time, as long as leases are.
+    Extend {
+        extend_ms: Option<u64>,
+    },
 }
 
 /// Where to set the cursor.

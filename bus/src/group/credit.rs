@@ -1,14 +1,27 @@
-//! How many events a subscription may have in flight, shared by all groups that serve it. Whoever finds none left
-//! queues for it, and the first in the queue is served first, so that one busy topic cannot starve the others.
+//! How many events a subscription may have in flight and how many bytes of them may wait for it in memory, shared by
+//! all groups that serve it. An owner that finds none left queues for it, and the first in the queue is served first,
+//! so that one busy topic cannot starve the others.
+
+mod hold;
+
+pub(crate) use hold::ByteHold;
 
 use super::inbox::Inbox;
+use crate::memory::ByteBudget;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The in-flight budget of one subscription.
 #[derive(Debug)]
 pub(crate) struct Credit {
     state: Mutex<CreditState>,
+    /// What waits in its mailbox or is being read for it.
+    bytes: ByteBudget,
+    /// What waits in all mailboxes of the bus.
+    memory: Arc<ByteBudget>,
+    /// An owner found no bytes left; whoever gives some back wakes the first in the queue.
+    bytes_wanted: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -22,7 +35,7 @@ struct CreditState {
 }
 
 impl Credit {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize, limit_bytes: usize, memory: Arc<ByteBudget>) -> Self {
         let state = CreditState {
             limit,
             in_flight: 0,
@@ -31,6 +44,9 @@ impl Credit {
         };
         Self {
             state: Mutex::new(state),
+            bytes: ByteBudget::new(limit_bytes),
+            memory,
+            bytes_wanted: AtomicBool::new(false),
         }
     }
 
@@ -61,16 +77,63 @@ impl Credit {
         taken
     }
 
-    /// Keeps up to `wanted` for what the owner behind `inbox` is about to read, so that others do not read for the same
-    /// room. An owner that gets nothing waits in the queue.
-    pub(crate) fn reserve(&self, wanted: usize, inbox: &Arc<Inbox>) -> usize {
+    /// Keeps up to `wanted` for what the owner behind `inbox` is about to read, and up to `wanted_bytes` for its bytes,
+    /// so that others do not read for the same room. An owner that gets nothing waits in the queue.
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        wanted: usize,
+        wanted_bytes: usize,
+        inbox: &Arc<Inbox>,
+    ) -> Option<(usize, ByteHold)> {
         let mut state = self.lock();
-        let reserved = state.grant(wanted, inbox);
-        state.reserved += reserved;
+        let bytes = self.byte_room(inbox).min(wanted_bytes);
+        let reserved = if bytes > 0 {
+            state.grant(wanted, inbox)
+        } else {
+            0
+        };
         if reserved == 0 {
             state.queue_up(inbox);
+            return None;
         }
-        reserved
+        state.reserved += reserved;
+        Some((reserved, ByteHold::new(self, inbox, bytes)))
+    }
+
+    /// How many more bytes the owner behind `inbox` may put into the mailbox. Where nothing is in it, that is at least
+    /// one, which is one event, so that no subscription starves while others have used up what they share.
+    pub(crate) fn byte_room(&self, inbox: &Inbox) -> usize {
+        match self.bytes_left(inbox) {
+            0 => {
+                self.bytes_wanted.store(true, SeqCst);
+                // Some may have come back since.
+                self.bytes_left(inbox)
+            }
+            left => left,
+        }
+    }
+
+    fn bytes_left(&self, inbox: &Inbox) -> usize {
+        let own = self.bytes.free_bytes();
+        let left = own
+            .min(inbox.bytes.free_bytes())
+            .min(self.memory.free_bytes());
+        let is_first = self.bytes.used_bytes() == 0;
+        left.max(usize::from(is_first))
+    }
+
+    /// Called after bytes were given back: wakes the first that waits for some, if there are enough to be worth it.
+    fn bytes_returned(&self, inbox: &Inbox) {
+        if !self.bytes_wanted.load(SeqCst) {
+            return;
+        }
+        let is_worth_it = self.bytes.used_bytes() <= self.bytes.limit_bytes() / 2;
+        if is_worth_it && self.bytes_left(inbox) > 0 {
+            self.bytes_wanted.store(false, SeqCst);
+            if let Some(first) = self.lock().queue.front().and_then(Weak::upgrade) {
+                first.wake();
+            }
+        }
     }
 
     /// Takes up to `count` of what was reserved.
@@ -95,6 +158,7 @@ impl Credit {
         state.queue_up(inbox);
         // Some may have come back since the owner looked.
         if state.free() > 0
+            && self.byte_room(inbox) > 0
             && state
                 .queue
                 .front()
@@ -179,76 +243,4 @@ fn wake_first(queue: &VecDeque<Weak<Inbox>>, asking: &Arc<Inbox>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_in_the_queue_is_served_first() {
-        let credit = Credit::new(3);
-        let [busy, quiet] = [Arc::new(Inbox::new()), Arc::new(Inbox::new())];
-        assert_eq!(credit.take(5, &busy), 3);
-        assert_eq!(credit.take(1, &quiet), 0);
-
-        credit.give(3, &busy);
-        assert_eq!(credit.take(1, &quiet), 0, "busy queued first");
-        assert_eq!(credit.take(1, &busy), 1);
-        assert_eq!(credit.take(2, &busy), 0, "now it is quiet's turn");
-        assert_eq!(credit.take(1, &quiet), 1);
-        assert_eq!(credit.take(2, &busy), 1);
-        assert_eq!(credit.room(), 0);
-    }
-
-    #[test]
-    fn what_is_left_can_be_set() {
-        let credit = Credit::new(1);
-        let owner = Arc::new(Inbox::new());
-        assert_eq!(credit.take(5, &owner), 1);
-        credit.set_free(3);
-        assert_eq!(credit.take(5, &owner), 3);
-        credit.set_free(0);
-        assert_eq!(credit.take(1, &owner), 0);
-        assert_eq!(credit.limit(), 4);
-    }
-
-    #[test]
-    fn what_is_reserved_is_nobody_elses() {
-        let credit = Credit::new(5);
-        let [first, second] = [Arc::new(Inbox::new()), Arc::new(Inbox::new())];
-        assert_eq!(credit.reserve(3, &first), 3);
-        assert_eq!(credit.room(), 5, "nothing is in flight");
-        assert_eq!(credit.reserve(9, &second), 2);
-        assert_eq!(credit.reserve(1, &second), 0);
-        assert_eq!(credit.take_reserved(2), 2);
-        assert_eq!(credit.room(), 3);
-        credit.give_reserved(1, &first);
-        assert_eq!(credit.take(5, &first), 0, "second waits");
-        assert_eq!(credit.take(5, &second), 1);
-    }
-
-    #[test]
-    fn what_was_reserved_obeys_a_lower_limit() {
-        let credit = Credit::new(5);
-        let owner = Arc::new(Inbox::new());
-        assert_eq!(credit.reserve(5, &owner), 5);
-        credit.set_free(2);
-        assert_eq!(credit.take_reserved(5), 2);
-        credit.give_reserved(3, &owner);
-        assert_eq!(credit.take(1, &owner), 0);
-        credit.give(2, &owner);
-        assert_eq!(credit.take(9, &owner), 2);
-    }
-
-    #[test]
-    fn whoever_leaves_the_queue_holds_nobody_up() {
-        let credit = Credit::new(1);
-        let [first, second] = [Arc::new(Inbox::new()), Arc::new(Inbox::new())];
-        assert_eq!(credit.take(2, &first), 1);
-        assert_eq!(credit.take(1, &second), 0);
-        credit.leave(&first);
-        credit.give(1, &first);
-        assert_eq!(credit.take(1, &second), 1);
-        credit.give(1, &second);
-        drop(second);
-        assert_eq!(credit.take(1, &first), 1);
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 
 use super::state::{MemberId, Retry, Settled};
 use crate::error::{SettleError, StepError};
+use crate::memory::ByteBudget;
 use crate::publish::{Published, WholeBatch};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
@@ -67,6 +68,8 @@ pub(crate) struct Inbox {
     messages: Mutex<Messages>,
     /// Told when the first message comes in.
     arrived: Notify,
+    /// Bytes of the group's events that wait in mailboxes, or are being read for them.
+    pub(crate) bytes: ByteBudget,
 }
 
 #[derive(Debug, Default)]
@@ -77,10 +80,11 @@ struct Messages {
 }
 
 impl Inbox {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(limit_bytes: usize) -> Self {
         Self {
             messages: Mutex::default(),
             arrived: Notify::new(),
+            bytes: ByteBudget::new(limit_bytes),
         }
     }
 

@@ -20,10 +20,12 @@ use super::inbox::{Inbox, LeaseName, Message};
 use super::registry::{GroupName, Registry};
 use super::settings::GroupSettings;
 use super::state::{GroupState, LastResort, MEMBER_GONE, MemberId, Rules, Settled};
+use super::status::{GroupStatus, SharedStatus};
 use super::subscriber::{Ended, Subscriber};
 use crate::consumer::{CatchPanic, panic_text};
 use crate::core::Core;
 use crate::filter::Filter;
+use crate::memory::BudgetHold;
 use crate::names::is_dead_letter_topic;
 use burying::Gathering;
 use delivering::Reservation;
@@ -48,6 +50,8 @@ pub(crate) struct Owner {
     inbox: Arc<Inbox>,
     /// What the inbox is emptied into; its memory is used again.
     messages: Vec<Message>,
+    /// What others see of the group.
+    status: Arc<SharedStatus>,
     state: GroupState,
     filter: Filter,
     existence: Existence,
@@ -68,6 +72,10 @@ pub(crate) struct Owner {
     reading: Option<Reading>,
     /// Where what is being read will go.
     reservations: Vec<Reservation>,
+    /// The bytes of the page that what is ready came with.
+    page: Option<BudgetHold>,
+    /// How large the events of the last page were, on average.
+    event_bytes: usize,
     gathering: Option<Gathering>,
     /// Dead letters that are ready to be written.
     burial: Vec<(u64, History, StoredEvent)>,
@@ -111,18 +119,20 @@ impl Owner {
         name: GroupName,
         commands: mpsc::Receiver<Command>,
         counts: GroupCounts,
+        status: Arc<SharedStatus>,
     ) -> Self {
         let rules = rules(&core, &name);
         let mut state = GroupState::new(rules, 0, core.monotonic_ms());
         state.resume_counts(counts);
         Self {
             tail: core.store.watch(&name.topic),
+            inbox: Arc::new(Inbox::new(core.options.group_bytes)),
             core,
             registry,
             name,
             commands,
-            inbox: Arc::new(Inbox::new()),
             messages: Vec::new(),
+            status,
             state,
             filter: Filter::All,
             existence: Existence::Absent,
@@ -135,6 +145,8 @@ impl Owner {
             read_again_ms: 0,
             reading: None,
             reservations: Vec::new(),
+            page: None,
+            event_bytes: reading::FIRST_EVENT_BYTES,
             gathering: None,
             burial: Vec::new(),
             steps: Steps::default(),
@@ -186,6 +198,7 @@ impl Owner {
             self.read_on(now_ms);
             self.gather_steps(now_ms).await;
             self.write_down(now_ms);
+            self.share_status();
             if self.is_idle() && self.retire() {
                 return None;
             }
@@ -200,6 +213,14 @@ impl Owner {
         let offset_ms = wall_offset_ms(&self.core);
         self.state.set_wall_offset(offset_ms);
         now_ms
+    }
+
+    /// Lets others see where the group stands. Whoever learns of a change by an answer or a delivery sees it here too, so
+    /// this comes first.
+    fn share_status(&self) {
+        if self.existence != Existence::Absent {
+            self.status.set(GroupStatus::of(&self.state));
+        }
     }
 
     /// Waits for the next thing to do.

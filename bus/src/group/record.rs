@@ -111,6 +111,16 @@ pub(crate) fn record_prefix(topic: &str) -> String {
     format!("{KEY_PREFIX}{topic}/")
 }
 
+/// What the keys of all groups begin with.
+pub(crate) fn record_prefix_of_all() -> &'static str {
+    KEY_PREFIX
+}
+
+/// The topic and the group that a key is of. Neither has a slash in its name.
+pub(crate) fn parse_record_key(key: &str) -> Option<(&str, &str)> {
+    key.strip_prefix(KEY_PREFIX)?.split_once('/')
+}
+
 impl GroupRecord {
     /// Whether positions from `first_seq` to `tail_seq` are not settled.
     pub(crate) fn is_behind(&self, first_seq: u64, tail_seq: u64) -> bool {

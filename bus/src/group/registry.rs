@@ -3,11 +3,12 @@
 use super::command::{Command, Reply};
 use super::counts::GroupCounts;
 use super::owner::Owner;
+use super::status::SharedStatus;
 use super::subscriber::{Ended, Subscriber};
 use crate::core::Core;
 use crate::error::{GroupError, TakenOver};
 use crate::pattern::Pattern;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -21,7 +22,7 @@ const MAX_TRIES: usize = 1_000;
 const MAX_COUNTED_GROUPS: usize = 16_384;
 
 /// A group's full name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GroupName {
     pub(crate) topic: Arc<str>,
     pub(crate) group: Arc<str>,
@@ -38,11 +39,15 @@ pub(crate) struct Registry {
     state: Mutex<RegistryState>,
 }
 
+/// What groups have done.
+pub(crate) type Counts = HashMap<GroupName, GroupCounts>;
+
 #[derive(Default)]
 struct RegistryState {
-    owners: HashMap<GroupName, Serving>,
+    /// In the order of their names, so that those of a topic lie together.
+    owners: BTreeMap<GroupName, Serving>,
     /// What groups have done that nobody serves at the moment.
-    counts: HashMap<GroupName, GroupCounts>,
+    counts: Counts,
     /// Subscriptions that wait for new topics, with the tasks that look for them.
     followers: Vec<(Weak<Subscriber>, Followed, AbortHandle)>,
     closed: bool,
@@ -54,6 +59,7 @@ pub(crate) type Followed = (Arc<str>, Vec<Pattern>);
 struct Serving {
     commands: mpsc::Sender<Command>,
     task: JoinHandle<()>,
+    status: Arc<SharedStatus>,
 }
 
 impl Registry {
@@ -100,13 +106,35 @@ impl Registry {
 
     /// The groups of a topic that are served now.
     pub(crate) fn served(&self, topic: &str) -> Vec<GroupName> {
+        let first = GroupName {
+            topic: topic.into(),
+            group: "".into(),
+            ephemeral: false,
+        };
         let state = self.lock();
-        let of_topic = state.owners.keys().filter(|name| &*name.topic == topic);
-        let mut served: Vec<GroupName> = of_topic.cloned().collect();
-        drop(state);
-        // In an order that does not change from run to run.
-        served.sort_unstable();
-        served
+        let from_first = state.owners.range(first..).map(|(name, _)| name);
+        from_first
+            .take_while(|name| &*name.topic == topic)
+            .cloned()
+            .collect()
+    }
+
+    /// Whether a group is served now.
+    pub(crate) fn is_served(&self, name: &GroupName) -> bool {
+        self.lock().owners.contains_key(name)
+    }
+
+    /// What a group without an owner has done.
+    pub(crate) fn counts(&self, name: &GroupName) -> GroupCounts {
+        self.lock().counts.get(name).copied().unwrap_or_default()
+    }
+
+    /// What the owners last told of their groups, and the counts of groups that have none.
+    pub(crate) fn statuses(&self) -> (Vec<(GroupName, Arc<SharedStatus>)>, Counts) {
+        let state = self.lock();
+        let served = state.owners.iter();
+        let served = served.map(|(name, serving)| (name.clone(), serving.status.clone()));
+        (served.collect(), state.counts.clone())
     }
 
     /// Makes every owner of a topic that is gone stop without writing anything more.
@@ -214,17 +242,20 @@ impl Registry {
         }
         let (commands, receiver) = mpsc::channel(COMMAND_QUEUE);
         let counts = state.counts.remove(name).unwrap_or_default();
+        let status = Arc::<SharedStatus>::default();
         let owner = Owner::new(
             self.core.clone(),
             self.this.clone(),
             name.clone(),
             receiver,
             counts,
+            status.clone(),
         );
         let task = self.runtime.spawn(owner.run());
         let serving = Serving {
             commands: commands.clone(),
             task,
+            status,
         };
         state.owners.insert(name.clone(), serving);
         Ok(commands)

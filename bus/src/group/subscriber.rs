@@ -1,7 +1,7 @@
 //! One subscription as the owners of its groups see it: a mailbox they fill, the credit that bounds it, and whether
 //! it is paused.
 
-use super::credit::Credit;
+use super::credit::{ByteHold, Credit};
 use super::inbox::{Inbox, LeaseName, Message};
 use super::state::{Leased, MemberId};
 use prombus_store::Clock;
@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
+
+/// Bytes that are taken out of a mailbox before its owners hear of it.
+const RELEASED_BYTES: usize = 32 << 10;
 
 /// Why no more deliveries come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +34,7 @@ pub(crate) struct Subscriber {
     pub(crate) name: Arc<str>,
     /// The most events it is given at a time.
     pub(crate) batch_size: usize,
-    pub(crate) credit: Credit,
+    pub(crate) credit: Arc<Credit>,
     clock: Arc<dyn Clock>,
     mailbox: Mutex<Mailbox>,
     /// Told when something came in or the mailbox was closed.
@@ -48,6 +51,8 @@ struct Mailbox {
     /// More groups may come, so that the end of the last one is not the end.
     follows: bool,
     paused: bool,
+    /// The client behind it does not read, so that nothing is leased to it.
+    stalled: bool,
     ended: Option<Ended>,
     /// Whoever polled last and found nothing.
     poller: Option<Waker>,
@@ -58,6 +63,10 @@ pub(crate) struct Chunk {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) member: MemberId,
     pub(crate) leased: VecDeque<Leased>,
+    /// The bytes of its events.
+    pub(crate) hold: ByteHold,
+    /// Bytes of those that were taken out and are not given back yet.
+    pub(crate) taken_bytes: usize,
 }
 
 /// An event taken out of the mailbox, and where to answer.
@@ -71,7 +80,7 @@ impl Subscriber {
     pub(crate) fn new(
         name: Arc<str>,
         batch_size: usize,
-        max_in_flight: usize,
+        credit: Credit,
         follows: bool,
         clock: Arc<dyn Clock>,
     ) -> Self {
@@ -82,7 +91,7 @@ impl Subscriber {
         Self {
             name,
             batch_size,
-            credit: Credit::new(max_in_flight),
+            credit: Arc::new(credit),
             clock,
             mailbox: Mutex::new(mailbox),
             arrived: Notify::new(),
@@ -99,10 +108,30 @@ impl Subscriber {
         self.lock().paused
     }
 
+    /// Whether owners may lease to it now.
+    pub(crate) fn is_open(&self) -> bool {
+        let mailbox = self.lock();
+        !mailbox.paused && !mailbox.stalled
+    }
+
     /// Pauses: what was not looked at goes back to its groups, and nothing new comes in.
     pub(crate) fn pause(&self) {
         let mut mailbox = self.lock();
         mailbox.paused = true;
+        Self::return_untaken(mailbox);
+    }
+
+    /// Notes whether the client behind it reads. While it does not, its mailbox is empty and nothing is leased to it.
+    /// Whoever says that it reads again wakes the owners.
+    pub(crate) fn set_stalled(&self, stalled: bool) {
+        let mut mailbox = self.lock();
+        mailbox.stalled = stalled;
+        if stalled {
+            Self::return_untaken(mailbox);
+        }
+    }
+
+    fn return_untaken(mut mailbox: MutexGuard<'_, Mailbox>) {
         let chunks = std::mem::take(&mut mailbox.chunks);
         drop(mailbox);
         for chunk in chunks {
@@ -144,10 +173,10 @@ impl Subscriber {
         self.lock().ended
     }
 
-    /// Puts a chunk in; it comes back where the mailbox is closed or paused.
+    /// Puts a chunk in; it comes back where the mailbox is closed, paused or stalled.
     pub(crate) fn put(&self, chunk: Chunk) -> Result<(), Chunk> {
         let mut mailbox = self.lock();
-        if mailbox.ended.is_some() || mailbox.paused {
+        if mailbox.ended.is_some() || mailbox.paused || mailbox.stalled {
             return Err(chunk);
         }
         mailbox.chunks.push_back(chunk);
@@ -233,13 +262,16 @@ impl Subscriber {
             .iter_mut()
             .filter(|chunk| chunk.member == member)
         {
+            let mut bytes = 0;
             chunk.leased.retain(|leased| {
                 let wanted = is_wanted(leased);
                 if wanted {
                     untaken.push((leased.event.seq(), leased.number));
+                    bytes += leased.event.stored_bytes();
                 }
                 !wanted
             });
+            chunk.hold.release(bytes);
         }
         mailbox.chunks.retain(|chunk| !chunk.leased.is_empty());
         untaken
@@ -274,6 +306,7 @@ impl Mailbox {
                 member: chunk.member,
                 leased,
             };
+            chunk.taken(taken.leased.event.stored_bytes());
             if chunk.leased.is_empty() {
                 self.chunks.pop_front();
             }
@@ -288,6 +321,14 @@ impl Mailbox {
 }
 
 impl Chunk {
+    /// Gives bytes back that were taken out, some at a time: each time costs a few shared counters.
+    fn taken(&mut self, bytes: usize) {
+        self.taken_bytes += bytes;
+        if self.taken_bytes >= RELEASED_BYTES {
+            self.hold.release(std::mem::take(&mut self.taken_bytes));
+        }
+    }
+
     /// The leases in it by (position, number).
     pub(crate) fn names(&self) -> Vec<(u64, u64)> {
         self.leased

@@ -129,7 +129,7 @@ impl PublishBatch {
         };
         let limits = &self.core.options.limits;
         // Whitespace may go, but a text far over the limit is not worth scanning.
-        let limit = limits.max_payload_bytes;
+        let limit = limits.payload_bytes_of(topic);
         let bytes = payload.len();
         if bytes > limit.saturating_mul(2) {
             return Err(TooLarge { bytes, limit }.into());

@@ -26,6 +26,8 @@ pub struct Delivery {
 pub struct Context {
     /// The number of this delivery of the event, from 1.
     pub attempt: u32,
+    /// After how many failed deliveries it is a dead letter.
+    pub max_attempts: u32,
     /// How long the lease was when it was given.
     pub ack_deadline_ms: u64,
 }
@@ -43,6 +45,7 @@ impl Delivery {
         Self {
             context: Context {
                 attempt: taken.leased.attempt,
+                max_attempts: taken.leased.max_attempts,
                 ack_deadline_ms: taken.leased.timeout_ms,
             },
             event: taken.leased.event,

@@ -6,6 +6,7 @@ use crate::core::Core;
 use crate::error::{BadOption, GroupError, SubscribeError, UnknownTopic};
 use crate::group::StartAt;
 use crate::group::command::{Command, Join};
+use crate::group::credit::Credit;
 use crate::group::registry::{GroupName, Registry};
 use crate::group::seat::Seat;
 use crate::group::settings::{GroupSettings, SettingsRequest};
@@ -61,7 +62,11 @@ pub(crate) async fn subscribe(
     let subscriber = Arc::new(Subscriber::new(
         name,
         options.batch_size,
-        options.max_in_flight,
+        Credit::new(
+            options.max_in_flight,
+            core.options.subscription_bytes,
+            core.memory.clone(),
+        ),
         !selection.patterns.is_empty(),
         core.options.clock.clone(),
     ));

@@ -185,7 +185,7 @@ async fn events_are_settled_by_id() {
     assert_eq!(
         codes(
             control
-                .extend_ids("t", &["own", third.id.as_str()], 1)
+                .extend_ids("t", &["own", third.id.as_str()], Some(1))
                 .await
         ),
         ["unknown_id", "ok"]

@@ -16,6 +16,7 @@ mod following;
 mod groups;
 mod handlers;
 mod leases;
+mod memory;
 mod ordering;
 mod projector_crash;
 mod projectors;

@@ -6,7 +6,10 @@ use crate::{table, when};
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use prombus_api::Record;
-use prombus_api::http::{Body, DeadLetter, QueryWriter, Redrive, RedriveReply};
+use prombus_api::http::{
+    Body, DeadLetter, QueryWriter, Redrive, RedriveReply, RemoveLettersQuery, RemovedLetters,
+    WhichLetters,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -43,6 +46,26 @@ enum Verb {
     },
     /// Publish dead letters to their topic again
     Redrive(RedriveArgs),
+    /// Remove dead letters
+    Rm(RemoveArgs),
+}
+
+#[derive(Debug, Args)]
+struct RemoveArgs {
+    /// The topic whose events failed
+    topic: String,
+    /// The dead letters' ids
+    #[arg(required_unless_present_any = ["all", "redriven"])]
+    ids: Vec<String>,
+    /// Those that were redriven
+    #[arg(long, conflicts_with = "ids")]
+    redriven: bool,
+    /// All of them
+    #[arg(long, conflicts_with_all = ["ids", "redriven"])]
+    all: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -68,9 +91,19 @@ struct RedriveArgs {
     /// Also those that were redriven before
     #[arg(long)]
     force: bool,
+    /// To every group of the topic, not only to the one it died in
+    #[arg(long)]
+    to_all: bool,
     /// Do not ask
     #[arg(long)]
     yes: bool,
+}
+
+/// What the listing adds to a letter.
+#[derive(Deserialize)]
+struct Marked {
+    #[serde(default)]
+    redriven: bool,
 }
 
 #[derive(Deserialize)]
@@ -86,6 +119,7 @@ impl Dlq {
             Verb::Ls { topic } => self.list(&remote, topic),
             Verb::Show { topic, id } => show(&remote, topic, id),
             Verb::Redrive(args) => self.redrive(&remote, args),
+            Verb::Rm(args) => self.remove(&remote, args),
         }
     }
 
@@ -96,21 +130,46 @@ impl Dlq {
                 println!("{text}");
                 return Ok(true);
             }
-            let record = Record::parse(text)?;
-            let letter: DeadLetter = serde_json::from_str(record.payload)?;
-            rows.push(vec![
-                record.id.into_owned(),
-                when::show(letter.ts),
-                letter.group,
-                letter.attempts.to_string(),
-                letter.err,
-            ]);
+            rows.push(row(text)?);
             Ok(true)
         })?;
         if !self.json {
-            table::print(&["id", "died", "group", "attempts", "error"], &rows);
+            let head = ["id", "died", "group", "attempts", "redriven", "error"];
+            table::print(&head, &rows);
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn remove(&self, remote: &Remote, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
+        let (which, what) = if args.all {
+            (WhichLetters::All, "all dead letters".to_owned())
+        } else if args.redriven {
+            (WhichLetters::Redriven, "redriven dead letters".to_owned())
+        } else {
+            let what = format!("{} dead letters", args.ids.len());
+            (WhichLetters::Ids(args.ids.clone()), what)
+        };
+        confirm(&format!("Remove {what} of {}?", args.topic), args.yes)?;
+        let query = RemoveLettersQuery {
+            topic: args.topic.clone(),
+            which,
+        };
+        let path = format!("/dlq?{}", query.to_query());
+        let answer = remote.delete(&path)?;
+        let reply: RemovedLetters = read(&answer)?;
+        if self.json {
+            println!("{answer}");
+        } else {
+            println!("{} removed", reply.removed);
+            for id in &reply.unknown {
+                eprintln!("{id}: no such dead letter");
+            }
+        }
+        Ok(if reply.unknown.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
     }
 
     fn redrive(&self, remote: &Remote, args: &RedriveArgs) -> anyhow::Result<ExitCode> {
@@ -126,6 +185,7 @@ impl Dlq {
             rate: args.rate,
             payload: args.payload.as_deref(),
             force: args.force,
+            to_all: args.to_all,
         };
         let answer = remote.send(Method::POST, "/dlq/redrive", &redrive.to_json())?;
         let reply: RedriveReply = read(&answer)?;
@@ -145,6 +205,33 @@ impl Dlq {
             false => ExitCode::FAILURE,
         })
     }
+}
+
+/// A letter in the table. What is not a letter is listed all the same: anybody may have published it there.
+fn row(text: &str) -> anyhow::Result<Vec<String>> {
+    let record = Record::parse(text)?;
+    let id = record.id.into_owned();
+    let Ok(letter) = serde_json::from_str::<DeadLetter>(record.payload) else {
+        let unknown = || "-".to_owned();
+        let why = "not a dead letter".to_owned();
+        return Ok(vec![
+            id,
+            when::show(record.ts),
+            unknown(),
+            unknown(),
+            unknown(),
+            why,
+        ]);
+    };
+    let marked: Marked = serde_json::from_str(text)?;
+    Ok(vec![
+        id,
+        when::show(letter.ts),
+        letter.group,
+        letter.attempts.to_string(),
+        if marked.redriven { "yes" } else { "no" }.to_owned(),
+        letter.err,
+    ])
 }
 
 /// Prints one letter, whole.

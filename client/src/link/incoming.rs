@@ -72,6 +72,7 @@ impl Session<'_> {
             event: Event::new(text, message, topic, frame),
             context: Context {
                 attempt: frame.attempt,
+                max_attempts: frame.max_attempts,
                 ack_deadline_ms: frame.ack_deadline_ms,
             },
         };

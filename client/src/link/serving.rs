@@ -189,7 +189,7 @@ fn write_settling(out: &mut Vec<u8>, group: &str, settling: &Settling, corr: Opt
             write_nack(out, &nack, corr);
         }
         Settle::Extend { extend_ms } => {
-            let extend_ms = *extend_ms;
+            let extend_ms = Some(*extend_ms);
             let modack = Modack {
                 topic,
                 group,

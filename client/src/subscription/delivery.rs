@@ -26,6 +26,8 @@ pub struct Delivery {
 pub struct Context {
     /// The number of this delivery of the event, from 1.
     pub attempt: u32,
+    /// After how many failed deliveries it is a dead letter, where the server says so.
+    pub max_attempts: Option<u32>,
     /// How long the lease was when it was given.
     pub ack_deadline_ms: u64,
 }

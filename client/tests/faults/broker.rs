@@ -4,8 +4,8 @@ use futures_core::Stream;
 use futures_sink::Sink;
 use prombus_api::Code;
 use prombus_api::frames::{
-    Ack, ClientFrames, PublishedFrame, Request, write_error, write_event, write_ok,
-    write_published, write_stepped, write_subscribed,
+    Ack, ClientFrames, DeliveryContext, PublishedFrame, Request, write_error, write_event,
+    write_ok, write_published, write_stepped, write_subscribed,
 };
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -238,7 +238,7 @@ impl State {
             Request::Publish(publish) => {
                 let id = publish.options.id.as_deref();
                 let (id, seq, duplicate) = self.publish(id, publish.payload);
-                write_published(out, &id, seq, duplicate, corr);
+                write_published(out, &id, (seq, 1), duplicate, corr);
                 return;
             }
             Request::Auth(auth) => {
@@ -368,7 +368,12 @@ impl State {
             );
             let attempt = *attempt;
             separate(out);
-            write_event(out, "t", "g", record.as_bytes(), attempt, 300);
+            let context = DeliveryContext {
+                attempt,
+                max_attempts: 5,
+                ack_deadline_ms: 300,
+            };
+            write_event(out, "t", "g", record.as_bytes(), context);
         }
     }
 

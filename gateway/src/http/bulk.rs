@@ -29,7 +29,7 @@ const BATCH_LINES: usize = 2_048;
 /// How many bad lines the reply tells; the others are counted.
 const MAX_TOLD_LINES: usize = 1_000;
 /// How much longer than a payload a line may be that has an envelope around it.
-const ENVELOPE_BYTES: usize = 128 << 10;
+const ENVELOPE_BYTES: usize = 384 << 10;
 
 /// What stands on a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,11 +9,8 @@ use crate::metrics::{CONTENT_TYPE, GroupSample, StoreSample};
 use axum::body::Body;
 use axum::http::HeaderValue;
 use axum::response::Response;
-use prombus::{GroupInfo, Pattern};
+use prombus::Pattern;
 use prombus_api::{Code, openapi};
-
-/// Groups that were made for one subscription and are gone with it are not worth a series.
-const EPHEMERAL: &str = "ephemeral:";
 
 pub(super) async fn openapi(_: Call) -> Result<Response, Denied> {
     Ok(reply::json(&openapi::document()))
@@ -48,33 +45,32 @@ async fn sample(gateway: &Gateway) {
     });
     let unwritten = gateway.bus.unwritten_groups();
     gateway.metrics.sample_group_writes(unwritten.failures);
-    let mut samples = Vec::new();
-    for topic in gateway.bus.topics() {
-        for info in gateway.bus.groups(&topic.name).await.unwrap_or_default() {
-            if !info.group.starts_with(EPHEMERAL) {
-                let sample = group_sample(gateway, &info).await;
-                samples.push((info.topic, info.group, sample));
-            }
-        }
+    let memory = gateway.bus.delivery_memory();
+    let (used, limit) = (memory.used_bytes() as u64, memory.limit_bytes() as u64);
+    gateway.metrics.sample_delivery_memory(used, limit);
+    let Ok(samples) = gateway.bus.group_samples().await else {
+        return;
+    };
+    let (ephemeral, durable): (Vec<_>, Vec<_>) =
+        samples.iter().partition(|sample| sample.is_ephemeral);
+    for sample in ephemeral {
+        let (topic, group) = (&sample.topic, &sample.group);
+        gateway
+            .metrics
+            .sample_ephemeral(topic, group, group_sample(sample));
     }
-    let samples = samples
-        .iter()
-        .map(|(topic, group, sample)| (&**topic, &**group, *sample));
-    gateway.metrics.sample_groups(samples);
+    let durable = durable
+        .into_iter()
+        .map(|sample| (&*sample.topic, &*sample.group, group_sample(sample)));
+    gateway.metrics.sample_groups(durable);
 }
 
-async fn group_sample(gateway: &Gateway, info: &GroupInfo) -> GroupSample {
-    let age_ms = match info.lag {
-        0 => Ok(0),
-        _ => {
-            let lag = gateway.bus.lag(&info.topic, &info.group).await;
-            lag.map(|lag| lag.lag_ms)
-        }
-    };
+fn group_sample(sample: &prombus::GroupSample) -> GroupSample {
     GroupSample {
-        redelivered: info.counts.redelivered,
-        dead_lettered: info.counts.dead_lettered,
-        lag: info.lag,
-        oldest_unacked_ms: age_ms.unwrap_or(0),
+        redelivered: sample.counts.redelivered,
+        dead_lettered: sample.counts.dead_lettered,
+        lag: sample.lag,
+        oldest_unacked_ms: sample.oldest_unacked_ms,
+        inflight: sample.counts.in_flight,
     }
 }

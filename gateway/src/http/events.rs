@@ -1,11 +1,11 @@
-//! Pages of stored events: `/replay`, `/dlq` and `/latest-by-key`.
+//! Pages of stored events: `/replay` and `/latest-by-key`.
 
 use super::call::Call;
 use super::reply;
 use crate::auth::Action;
 use crate::denied::Denied;
 use axum::response::Response;
-use prombus::{Find, KeyRange, ReadLimit, Store, StoredEvent, dead_letter_topic};
+use prombus::{Find, KeyRange, ReadLimit, Store, StoredEvent};
 use prombus_api::Code;
 use prombus_api::http::{LatestQuery, ReadQuery, write_event_page, write_latest_page};
 use prombus_api::options::Position;
@@ -26,29 +26,6 @@ pub(super) async fn replay(call: Call) -> Result<Response, Denied> {
     let topic = call.known(&wanted.topic)?;
     let start = wanted.start.unwrap_or(Position::Earliest);
     page(&call, &topic, start, wanted.limit).await
-}
-
-pub(super) async fn dead_letters(call: Call) -> Result<Response, Denied> {
-    let wanted = ReadQuery::parse(&call.query()?)?;
-    call.check(&wanted.topic, None)?;
-    let letters = dead_letter_topic(&wanted.topic);
-    let may = |topic: &str| call.allow(Action::Subscribe, topic, None);
-    // Whoever administers a topic looks after what died of it.
-    may(&letters).or_else(|denied| {
-        let admin = call.allow(Action::Admin, &wanted.topic, None);
-        admin.map_err(|_| denied)
-    })?;
-    let start = wanted.start.unwrap_or(Position::Earliest);
-    match call.known(&letters) {
-        Ok(letters) => page(&call, &letters, start, wanted.limit).await,
-        // Nothing has died of it yet.
-        Err(_) => {
-            call.known(&wanted.topic)?;
-            let mut out = Vec::new();
-            write_event_page(&mut out, &letters, [], None);
-            Ok(reply::json_text(out))
-        }
-    }
 }
 
 pub(super) async fn latest_by_key(call: Call) -> Result<Response, Denied> {
@@ -147,7 +124,7 @@ async fn page(
     Ok(reply::json_text(out))
 }
 
-fn page_limit(limit: Option<u64>) -> Result<ReadLimit, Denied> {
+pub(super) fn page_limit(limit: Option<u64>) -> Result<ReadLimit, Denied> {
     match limit.unwrap_or(DEFAULT_PAGE_EVENTS).min(MAX_PAGE_EVENTS) {
         0 => Err(Denied::new(
             Code::BadFrame,

@@ -64,6 +64,7 @@ pub(super) async fn pull(mut call: Call) -> Result<Response, Denied> {
     let events = deliveries.iter().map(|delivery| {
         let context = Context {
             attempt: delivery.context.attempt,
+            max_attempts: delivery.context.max_attempts,
             ack_deadline_ms: delivery.context.ack_deadline_ms,
         };
         (delivery.event.json_bytes(), context)

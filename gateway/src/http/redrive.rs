@@ -1,6 +1,6 @@
-//! `POST /dlq/redrive`: dead letters are sent round again. Each event that goes out names its letter in `caused_by`
-//! and has an id made from the letter's, so that sending a letter twice stores one event; what has been round before
-//! is sent again only with `force`.
+//! `POST /dlq/redrive`: dead letters are published to their topic again, for the group that they died in or with
+//! `to: "all"` for every group. Each event that goes out names its letter in `caused_by` and has an id made from the
+//! letter's, so that sending a letter twice stores one event; what was sent before is sent again only with `force`.
 
 use super::call::{Call, forbidden};
 use super::events::event_by_id;
@@ -9,7 +9,10 @@ use crate::auth::Action;
 use crate::denied::Denied;
 use crate::said::as_said;
 use axum::response::Response;
-use prombus::{Find, PublishBatch, ReadLimit, Store, StoredEvent, dead_letter_topic};
+use prombus::{
+    DeadLetterMarks, Find, PublishBatch, ReadLimit, Store, StoredEvent, dead_letter_topic,
+    redrive_id,
+};
 use prombus_api::http::{Body as _, DeadLetter, FailedId, Redrive, RedriveReply};
 use prombus_api::options::PublishOptions as Said;
 use prombus_api::{Code, Record};
@@ -32,8 +35,6 @@ const MAX_TOLD: usize = 1_000;
 const MAX_IDS: usize = 10_000;
 /// The most causes that an event may name; the oldest are left out.
 const MAX_CAUSES: usize = 64;
-/// The longest id of an event.
-const MAX_ID_BYTES: usize = 64;
 
 /// Letters that are being sent round.
 struct Redriving<'a> {
@@ -41,8 +42,10 @@ struct Redriving<'a> {
     wanted: &'a Redrive<'a>,
     letters: Arc<str>,
     batch: PublishBatch,
-    /// The letters in the batch.
-    ids: Vec<String>,
+    /// The letters in the batch, with their positions.
+    ids: Vec<(u64, String)>,
+    /// What was redriven or removed before.
+    marks: DeadLetterMarks,
     reply: RedriveReply,
 }
 
@@ -63,12 +66,18 @@ pub(super) async fn redrive(mut call: Call) -> Result<Response, Denied> {
             (letters.into(), false)
         }
     };
+    let marks = if exists {
+        call.gateway().bus.dead_letter_marks(&letters).await?
+    } else {
+        DeadLetterMarks::default()
+    };
     let mut redriving = Redriving {
         call: &call,
         wanted: &wanted,
         letters,
         batch: call.gateway().bus.batch(),
         ids: Vec::new(),
+        marks,
         reply: RedriveReply {
             topic: wanted.topic.to_string(),
             dry_run: wanted.dry_run,
@@ -88,10 +97,14 @@ pub(super) async fn redrive(mut call: Call) -> Result<Response, Denied> {
 fn allow(call: &Call, topic: &str, letters: &str) -> Result<(), Denied> {
     call.check(topic, None)?;
     let may = |action, topic| call.grant.policy.may(action, topic, None);
-    let may_copy = may(Action::Publish, topic) && may(Action::Subscribe, letters);
-    match may_copy || may(Action::Admin, topic) {
-        true => Ok(()),
-        false => Err(forbidden(Action::Publish, topic, None)),
+    if may(Action::Admin, topic) {
+        Ok(())
+    } else if !may(Action::Publish, topic) {
+        Err(forbidden(Action::Publish, topic, None))
+    } else if !may(Action::Subscribe, letters) {
+        Err(forbidden(Action::Subscribe, letters, None))
+    } else {
+        Ok(())
     }
 }
 
@@ -102,7 +115,7 @@ impl Redriving<'_> {
                 true => event_by_id(&**self.store(), &self.letters, id).await?,
                 false => None,
             };
-            match letter {
+            match letter.filter(|letter| !self.marks.is_removed(letter.seq())) {
                 Some(letter) => self.take(&letter).await?,
                 None => {
                     self.reply.matched += 1;
@@ -122,6 +135,9 @@ impl Redriving<'_> {
         while next_seq <= tail {
             let page = store.read(&self.letters, next_seq, PAGE).await?;
             for letter in page.events.iter().filter(|event| event.seq() <= tail) {
+                if self.marks.is_removed(letter.seq()) {
+                    continue;
+                }
                 self.take(letter).await?;
             }
             next_seq = page.next_seq;
@@ -133,7 +149,7 @@ impl Redriving<'_> {
     async fn take(&mut self, letter: &StoredEvent) -> Result<(), Denied> {
         let id = letter.id();
         let read = serde_json::from_str::<DeadLetter>(letter.payload());
-        // The name of a long topic's dead letters is cut, so letters of another may lie here.
+        // Anybody who may publish to the topic of dead letters may put letters of another there.
         if read
             .as_ref()
             .is_ok_and(|read| read.topic != self.wanted.topic)
@@ -142,19 +158,21 @@ impl Redriving<'_> {
         }
         self.reply.matched += 1;
         let read = read.map_err(|error| error.to_string());
+        let group = read.as_ref().map(|read| read.group.clone());
+        let group = group.unwrap_or_default();
         let original = match &read {
             Ok(read) => Record::parse(read.original.get()).map_err(|refusal| refusal.message),
             Err(error) => Err(error.clone()),
         };
-        let original = match original {
-            Ok(original) => original,
+        let (group, original) = match original {
+            Ok(original) => (group, original),
             Err(why) => {
                 self.fail(&id, Code::BadJson, format!("it is no dead letter: {why}"));
                 return Ok(());
             }
         };
         if !self.wanted.force
-            && let Some(why) = self.was_sent_before(&id, &original).await?
+            && let Some(why) = self.was_sent_before(letter, &group, &original).await?
         {
             self.fail(&id, Code::IdConflict, why);
             return Ok(());
@@ -164,9 +182,9 @@ impl Redriving<'_> {
             return Ok(());
         }
         let payload = self.wanted.payload.unwrap_or(original.payload);
-        let said = self.said(&id, &original);
+        let said = self.said(&id, &group, &original);
         self.batch.add(&self.wanted.topic, payload, &as_said(&said));
-        self.ids.push(id.into_owned());
+        self.ids.push((letter.seq(), id.into_owned()));
         if self.ids.len() >= self.batch_letters() {
             self.send().await?;
         }
@@ -176,9 +194,13 @@ impl Redriving<'_> {
     /// Why sending a letter would be a loop, if it would.
     async fn was_sent_before(
         &self,
-        id: &str,
+        letter: &StoredEvent,
+        group: &str,
         original: &Record<'_>,
     ) -> Result<Option<String>, Denied> {
+        if self.marks.is_redriven(letter.seq()) {
+            return Ok(Some(already()));
+        }
         let store = self.store();
         for cause in &original.caused_by {
             let found = store.find(&self.letters, Find::Id(cause)).await?;
@@ -187,9 +209,10 @@ impl Redriving<'_> {
                 return Ok(Some(format!("{why}; force sends it all the same")));
             }
         }
-        let Some(sent) = sent_id(id).filter(|_| self.wanted.dry_run) else {
+        if !self.wanted.dry_run {
             return Ok(None);
-        };
+        }
+        let sent = self.sent_id(&letter.id(), group);
         let topic: Arc<str> = self.wanted.topic.as_ref().into();
         let found = match store.topic(&topic) {
             Some(_) => store.find(&topic, Find::Id(&sent)).await?,
@@ -198,12 +221,22 @@ impl Redriving<'_> {
         Ok(found.map(|_| already()))
     }
 
-    fn said<'r>(&self, id: &str, original: &Record<'r>) -> Said<'r> {
+    /// The id under which a letter goes out, so that it goes out once; with `force` it goes out each time.
+    fn sent_id(&self, letter_id: &str, group: &str) -> String {
+        let nonce = self.wanted.force.then(|| self.call.gateway().now_ms());
+        redrive_id(
+            letter_id,
+            nonce,
+            Some(group).filter(|_| !self.wanted.to_all),
+        )
+    }
+
+    fn said<'r>(&self, id: &str, group: &str, original: &Record<'r>) -> Said<'r> {
         let mut caused_by = original.caused_by.clone();
         caused_by.push(id.to_owned());
         caused_by.drain(..caused_by.len().saturating_sub(MAX_CAUSES));
         Said {
-            id: sent_id(id).filter(|_| !self.wanted.force).map(Cow::Owned),
+            id: Some(Cow::Owned(self.sent_id(id, group))),
             ts: None,
             key: original.key.clone(),
             headers: original.headers.clone(),
@@ -224,12 +257,14 @@ impl Redriving<'_> {
         let batch = std::mem::replace(&mut self.batch, gateway.bus.batch());
         let ids = std::mem::take(&mut self.ids);
         let results = gateway.bus.publish_batch(batch).await;
-        for (id, result) in ids.iter().zip(results) {
+        let mut sent = Vec::with_capacity(ids.len());
+        for ((seq, id), result) in ids.iter().zip(results) {
             match result {
                 Ok(published) if published.duplicate => {
                     self.fail(id, Code::IdConflict, already());
                 }
                 Ok(_) => {
+                    sent.push(*seq);
                     self.reply.redriven += 1;
                     gateway.metrics.topic(topic).published.increment();
                 }
@@ -238,6 +273,9 @@ impl Redriving<'_> {
                     self.fail(id, denied.code, denied.message);
                 }
             }
+        }
+        if !sent.is_empty() {
+            gateway.bus.mark_redriven(&self.letters, &sent).await?;
         }
         if let Some(rate) = self.wanted.rate {
             let pause_ms = u64::from(count) * 1_000 / u64::from(rate.max(1));
@@ -258,12 +296,6 @@ impl Redriving<'_> {
     fn store(&self) -> &Arc<dyn Store> {
         self.call.gateway().bus.store()
     }
-}
-
-/// The id under which a letter goes out, so that it goes out once.
-fn sent_id(letter_id: &str) -> Option<String> {
-    let id = format!("redrive:{letter_id}");
-    (id.len() <= MAX_ID_BYTES).then_some(id)
 }
 
 fn already() -> String {

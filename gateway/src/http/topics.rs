@@ -36,6 +36,10 @@ pub(super) async fn put(mut call: Call) -> Result<Response, Denied> {
         false => WireConfig::parse(&body)?,
     };
     let bus = &call.gateway().bus;
+    // Snapshots are published there in the caller's name.
+    if let Some(topic) = &wanted.snapshot_topic {
+        call.allow(Action::Publish, topic, None)?;
+    }
     let present = bus.topic(&call.topic).ok();
     let config = TopicConfig {
         // It has its own place, and is not a setting that this replaces.

@@ -1,5 +1,6 @@
 //! The `[limits]` table of the configuration.
 
+use prombus::BusOptions;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -11,6 +12,12 @@ pub struct LimitsConfig {
     pub max_payload_bytes: usize,
     /// Bytes of a message on a socket.
     pub max_message_bytes: usize,
+    /// Bytes of events that wait in memory for one subscription.
+    pub subscription_bytes: usize,
+    /// Bytes of events that wait in memory for all members of a group.
+    pub group_bytes: usize,
+    /// Bytes of events that wait in memory for all subscriptions, and in what sockets have to send.
+    pub delivery_bytes: usize,
     /// Events published on one connection.
     pub conn_publish: Option<Rate>,
     /// Events delivered on one connection.
@@ -66,9 +73,13 @@ pub enum BadLimit {
 
 impl Default for LimitsConfig {
     fn default() -> Self {
+        let bus = BusOptions::default();
         Self {
             max_payload_bytes: 1 << 20,
             max_message_bytes: 16 << 20,
+            subscription_bytes: bus.subscription_bytes,
+            group_bytes: bus.group_bytes,
+            delivery_bytes: bus.delivery_bytes,
             conn_publish: None,
             conn_delivery: None,
             topic_publish: None,

@@ -39,6 +39,12 @@ impl<N: Ord + Clone, S: Default> Bounded<N, S> {
         self.other.clone()
     }
 
+    /// The series of this name, where it is counted apart already.
+    pub(super) fn find(&self, name: &N) -> Option<Arc<S>> {
+        let series = self.series.read().unwrap_or_else(PoisonError::into_inner);
+        series.get(name).cloned()
+    }
+
     /// The series for all the rest.
     pub(super) fn other(&self) -> &S {
         &self.other

@@ -18,8 +18,8 @@ pub struct GroupSeries {
     pub acked: Counter,
     /// Deliveries refused.
     pub nacked: Counter,
-    /// Events that members hold.
-    pub inflight: Gauge,
+    /// Events that members hold, as of the last sample.
+    pub(super) inflight: Gauge,
     /// Of these, the ones that members on sockets hold.
     pub ws_inflight: Gauge,
     /// From publish to acknowledgement.
@@ -45,6 +45,8 @@ pub struct GroupSample {
     pub lag: u64,
     /// How old the oldest of them is.
     pub oldest_unacked_ms: u64,
+    /// Events that members hold, on sockets or not.
+    pub inflight: u64,
 }
 
 /// What the store knows of itself.
@@ -132,6 +134,7 @@ impl GroupSeries {
         self.dead_lettered.raise_to(sample.dead_lettered);
         self.lag.set(sample.lag);
         self.oldest_unacked_ms.set(sample.oldest_unacked_ms);
+        self.inflight.set(sample.inflight);
     }
 }
 
@@ -142,6 +145,7 @@ impl GroupSample {
             dead_lettered: self.dead_lettered.saturating_add(other.dead_lettered),
             lag: self.lag.saturating_add(other.lag),
             oldest_unacked_ms: self.oldest_unacked_ms.max(other.oldest_unacked_ms),
+            inflight: self.inflight.saturating_add(other.inflight),
         }
     }
 }

@@ -34,6 +34,8 @@ fn every_name_is_there_from_the_start() {
         ("store_bytes", "gauge"),
         ("store_damage", "gauge"),
         ("group_write_failures_total", "counter"),
+        ("delivery_memory_bytes", "gauge"),
+        ("delivery_memory_limit_bytes", "gauge"),
         ("fsync_duration_ms", "summary"),
     ] {
         let line = format!("# TYPE {name} {kind}\n");
@@ -164,6 +166,7 @@ fn samples_of_groups_that_do_not_fit_are_added_up() {
         dead_lettered: 1,
         lag: 10,
         oldest_unacked_ms: 700,
+        inflight: 3,
     };
     // Taking them over again changes nothing.
     for _ in 0..2 {
@@ -174,6 +177,7 @@ fn samples_of_groups_that_do_not_fit_are_added_up() {
         ("events_redelivered_total", "2", "6"),
         ("events_dead_lettered_total", "1", "3"),
         ("group_lag_events", "10", "30"),
+        ("events_inflight", "3", "9"),
         ("group_oldest_unacked_age_ms", "700", "700"),
     ] {
         let labels = "{topic=\"t\",group=\"g0\"}";

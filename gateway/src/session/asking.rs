@@ -18,7 +18,7 @@ pub(super) enum What {
         delay_ms: Option<u64>,
     },
     Extend {
-        extend_ms: u64,
+        extend_ms: Option<u64>,
     },
 }
 

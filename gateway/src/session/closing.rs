@@ -61,7 +61,7 @@ impl Session {
     }
 
     async fn say_goodbye(&mut self, is_asked_for: bool) -> io::Result<()> {
-        while !self.conversation.outbound.send(&self.stream)? {
+        while !self.conversation.outbound.send(&self.stream, 0)? {
             self.stream.writable().await?;
         }
         poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await?;

@@ -47,9 +47,9 @@ impl Conversation {
     pub(super) fn new(gateway: Arc<Gateway>, access: Access, task: Waker, peer: String) -> Self {
         Self {
             limits: ConnectionLimits::new(&gateway.options.limits, gateway.now_ms()),
+            outbound: Outbound::new(gateway.bus.delivery_memory()),
             gateway,
             access,
-            outbound: Outbound::default(),
             replies: Replies::default(),
             subscriptions: Subscriptions::default(),
             task,

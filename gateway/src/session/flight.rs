@@ -40,6 +40,7 @@ struct Held {
     origin: usize,
     published_ms: u64,
     delivered_ms: u64,
+    lease_ms: u64,
     deadline_ms: u64,
 }
 
@@ -48,7 +49,10 @@ struct Held {
 pub(super) enum Outcome {
     Acked,
     Nacked,
-    Extended { extend_ms: u64 },
+    /// Without a time, by as much as the lease was long.
+    Extended {
+        extend_ms: Option<u64>,
+    },
 }
 
 impl Flight {
@@ -79,6 +83,7 @@ impl Flight {
             origin,
             published_ms: event.ts(),
             delivered_ms: now_ms,
+            lease_ms: delivery.context.ack_deadline_ms,
             deadline_ms,
         };
         let hash = self.hash(&event.id());
@@ -98,6 +103,7 @@ impl Flight {
     pub(super) fn settle(&mut self, hash: u64, outcome: Outcome, now_ms: u64) {
         if let Outcome::Extended { extend_ms } = outcome {
             if let Some(held) = self.held.get_mut(&hash) {
+                let extend_ms = extend_ms.unwrap_or(held.lease_ms);
                 held.deadline_ms = now_ms.saturating_add(extend_ms);
                 self.deadlines.push_back((held.deadline_ms, hash));
             }

@@ -1,17 +1,21 @@
 //! The sending half of a WebSocket: frames are written one behind the other into one buffer, and the socket takes
 //! many of them at once. Frames of a server are not masked, so a message is its head and its text.
 
+use prombus::{BudgetHold, ByteBudget};
 use std::io;
+use std::sync::Arc;
 use tokio::net::TcpStream;
 
 /// An array of frames is sent when it has grown to this.
 const ARRAY_BYTES: usize = 64 << 10;
 /// What was sent is cut off the front of the buffer when there is this much of it.
 const CUT_BYTES: usize = 256 << 10;
-/// The most memory that is kept when everything was sent.
-const KEPT_BYTES: usize = 128 << 10;
 /// The longest reason that fits a close.
 const MAX_REASON_BYTES: usize = 123;
+/// More than the fields around an event take, with its topic and group.
+const FRAME_BYTES: usize = 512;
+/// Buffers up to this are not worth counting.
+const UNCOUNTED_BYTES: usize = 4 << 10;
 /// Room for the head of a message of up to 65535 bytes. Shorter ones are moved to the front, longer ones to the back.
 const HEAD_BYTES: usize = 4;
 
@@ -21,9 +25,11 @@ const LAST_PING: u8 = 0x89;
 const LAST_PONG: u8 = 0x8A;
 
 /// What a client has not been sent yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Outbound {
     buffer: Vec<u8>,
+    /// Its memory, as the server's budget knows of it.
+    counted: BudgetHold,
     /// What lies before this has been sent.
     sent: usize,
     /// Whether the client takes arrays of frames.
@@ -33,6 +39,17 @@ pub(super) struct Outbound {
 }
 
 impl Outbound {
+    /// An empty buffer whose memory counts against a budget.
+    pub(super) fn new(memory: &Arc<ByteBudget>) -> Self {
+        Self {
+            buffer: Vec::new(),
+            counted: memory.hold(0),
+            sent: 0,
+            takes_arrays: false,
+            array_at: None,
+        }
+    }
+
     pub(super) fn take_arrays(&mut self, takes_arrays: bool) {
         self.seal();
         self.takes_arrays = takes_arrays;
@@ -61,6 +78,24 @@ impl Outbound {
         }
     }
 
+    /// Makes room for a frame of about so many bytes. Beyond [`CUT_BYTES`] the buffer grows by what it needs and no more:
+    /// doubling would take twice the memory for a client that may never read it.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        let needed = self.buffer.len() + bytes + FRAME_BYTES;
+        let capacity = self.buffer.capacity();
+        if needed > capacity {
+            let wanted = needed.max((capacity * 2).min(CUT_BYTES));
+            self.buffer.reserve_exact(wanted - self.buffer.len());
+        }
+    }
+
+    /// Tells the budget how much memory the buffer takes now.
+    pub(super) fn count(&mut self) {
+        let capacity = self.buffer.capacity();
+        let is_large = capacity > UNCOUNTED_BYTES;
+        self.counted.set(if is_large { capacity } else { 0 });
+    }
+
     pub(super) fn ping(&mut self) {
         self.control(LAST_PING, &[]);
     }
@@ -86,8 +121,8 @@ impl Outbound {
         self.buffer.len() - self.sent
     }
 
-    /// Sends as much as the socket takes now, and says whether that was all.
-    pub(super) fn send(&mut self, stream: &TcpStream) -> io::Result<bool> {
+    /// Sends as much as the socket takes now, and says whether that was all. Then `kept_bytes` of memory are kept.
+    pub(super) fn send(&mut self, stream: &TcpStream, kept_bytes: usize) -> io::Result<bool> {
         self.seal();
         while self.sent < self.buffer.len() {
             match stream.try_write(&self.buffer[self.sent..]) {
@@ -104,8 +139,8 @@ impl Outbound {
         }
         self.sent = 0;
         self.buffer.clear();
-        if self.buffer.capacity() > KEPT_BYTES {
-            self.buffer.shrink_to(KEPT_BYTES);
+        if self.buffer.capacity() > kept_bytes {
+            self.buffer.shrink_to(kept_bytes);
         }
         Ok(true)
     }

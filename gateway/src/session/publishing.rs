@@ -116,8 +116,8 @@ impl Publishing {
             }
             match results.next().unwrap_or(Err(PublishError::Closed)) {
                 Ok(published) => outbound.frame(|out| {
-                    let Published { id, seq, .. } = published;
-                    write_published(out, id.as_str(), seq, published.duplicate, corr);
+                    let Published { id, seq, ts, .. } = published;
+                    write_published(out, id.as_str(), (seq, ts), published.duplicate, corr);
                 }),
                 Err(error) => {
                     let why = error.into();

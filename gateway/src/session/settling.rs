@@ -93,7 +93,7 @@ impl Settling {
             What::Ack => Outcome::Acked,
             What::Nack { .. } => Outcome::Nacked,
             What::Extend { extend_ms } => Outcome::Extended {
-                extend_ms: extend_ms.max(MIN_EXTEND_MS),
+                extend_ms: extend_ms.map(|ms| ms.max(MIN_EXTEND_MS)),
             },
         };
         let mut notes = Notes::new(member);

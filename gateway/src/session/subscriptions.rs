@@ -9,7 +9,7 @@ use crate::gateway::Gateway;
 use crate::limits::{ConnectionLimits, Limit};
 use prombus::{Delivery, Ended, Subscription, SubscriptionControl};
 use prombus_api::Code;
-use prombus_api::frames::write_event;
+use prombus_api::frames::{DeliveryContext, write_event};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -28,6 +28,8 @@ pub(super) struct Subscriptions {
     turn: usize,
     /// The one that was named last, for acknowledgements mostly name the same again.
     latest: Cell<usize>,
+    /// The client does not read, so that nothing is leased to them.
+    is_stalled: bool,
     /// Deliveries on their way from a subscription to the socket; empty in between.
     deliveries: Vec<Delivery>,
 }
@@ -130,7 +132,18 @@ impl Subscriptions {
     pub(super) fn add(&mut self, mut member: Member) {
         member.number = self.next_number;
         self.next_number += 1;
+        if self.is_stalled {
+            member.control.set_stalled(true);
+        }
         self.all.push(member);
+    }
+
+    /// Stops leasing to all of them, or goes on.
+    pub(super) fn set_stalled(&mut self, is_stalled: bool) {
+        self.is_stalled = is_stalled;
+        for member in &self.all {
+            member.control.set_stalled(is_stalled);
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -296,15 +309,19 @@ impl Member {
             self.asked_ms = now_ms;
         }
         for delivery in deliveries.drain(..) {
-            let context = delivery.context;
+            let context = DeliveryContext {
+                attempt: delivery.context.attempt,
+                max_attempts: delivery.context.max_attempts,
+                ack_deadline_ms: delivery.context.ack_deadline_ms,
+            };
+            outbound.reserve(delivery.event.stored_bytes());
             outbound.frame(|out| {
                 write_event(
                     out,
                     &self.topic,
                     &self.group,
                     delivery.event.json_bytes(),
-                    context.attempt,
-                    context.ack_deadline_ms,
+                    context,
                 );
             });
             self.flight.deliver(gateway, &delivery, now_ms);

@@ -146,7 +146,6 @@ async fn each_route_needs_its_right() {
             "/dlq/redrive",
             redrive,
         ),
-        ("admin", "publish subscribe", "GET", "/dlq?topic=T", ""),
         ("admin", "publish subscribe", "POST", "/topics/T/purge", ""),
         ("admin", "publish subscribe", "PUT", "/topics/T", ""),
         (

@@ -1,5 +1,8 @@
 //! `/dlq` and `/dlq/redrive`.
 
+mod removing;
+mod rights;
+
 use super::client::Client;
 use super::server::Running;
 use prombus::{StartAt, SubscribeOptions};

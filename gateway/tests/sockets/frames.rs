@@ -24,7 +24,7 @@ async fn a_bad_frame_is_told_and_the_connection_stays() {
             "bad_frame",
         ),
         (
-            r#"{"op":"MODACK","topic":"t","group":"g","id":"1"}"#,
+            r#"{"op":"MODACK","topic":"t","group":"g","extend_ms":1}"#,
             "bad_frame",
         ),
         (r#"{"op":"PUBLISH","topic":"t","payload":1} x"#, "bad_json"),

@@ -55,6 +55,41 @@ async fn a_client_that_never_reads_is_not_buffered_for() {
 }
 
 #[tokio::test]
+async fn a_client_that_never_reads_holds_little_and_others_get_the_rest() {
+    let served = serve().await;
+    let mut deaf = served.connect().await;
+    let options = json!({"from":"earliest","maxInFlight":100_000,"ackTimeoutMs":600_000});
+    fill(&served, 400).await;
+    deaf.send(json!({"op":"SUBSCRIBE","topic":"large","group":"g","opts":options}))
+        .await;
+    // What waits for it unseen goes back to the group, and only what is on its way to the client stays leased.
+    let memory = || served.gateway.bus().delivery_memory().used_bytes();
+    served
+        .until("its mailbox is empty and its buffer is full", |_| {
+            let delivered = served.metric("events_delivered_total{topic=\"large\",group=\"g\"}");
+            delivered.is_some_and(|count| count > 1.0) && (200_000..600_000).contains(&memory())
+        })
+        .await;
+    let mut other = served.connect().await;
+    other
+        .subscribe("large", "g", json!({"from":"earliest","maxInFlight":1000}))
+        .await;
+    for _ in 0..100 {
+        let event = other.event().await;
+        assert_eq!(
+            event["ctx"]["attempt"], 1,
+            "nobody has seen it: {}",
+            event["event"]["seq"]
+        );
+        other.send(crate::support::settle("ACK", &event)).await;
+    }
+    drop((deaf, other));
+    served
+        .until("all of it is given back", |_| memory() == 0)
+        .await;
+}
+
+#[tokio::test]
 async fn a_client_that_reads_no_replies_is_not_read_from() {
     let served = serve().await;
     let socket = served.connect().await;

@@ -202,9 +202,9 @@ const REFUSALS: &[(&str, Code, &str, Option<&str>)] = &[
         None,
     ),
     (
-        r#"{"op":"MODACK","topic":"t","group":"g","id":"b"}"#,
+        r#"{"op":"MODACK","topic":"t","group":"g","extend_ms":5}"#,
         Code::BadFrame,
-        "extend_ms: it is missing",
+        "id: it is missing",
         None,
     ),
     (

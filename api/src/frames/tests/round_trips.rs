@@ -61,17 +61,19 @@ proptest! {
         names in (text(), text()),
         event in record(),
         attempt in any::<u32>(),
+        max_attempts in any::<u32>(),
         ack_deadline_ms in any::<u64>(),
         seed in any::<u64>(),
     ) {
         let mut json = Vec::new();
         event.write(&mut json);
         let mut out = Vec::new();
-        write_event(&mut out, &names.0, &names.1, &json, attempt, ack_deadline_ms);
+        let context = DeliveryContext { attempt, max_attempts, ack_deadline_ms };
+        write_event(&mut out, &names.0, &names.1, &json, context);
         let written = String::from_utf8(out).unwrap();
         let event_json = std::str::from_utf8(&json).unwrap();
         let (topic, group) = names;
-        let expected = ServerFrame::Event(EventFrame { topic, group, event, event_json, attempt, ack_deadline_ms });
+        let expected = ServerFrame::Event(EventFrame { topic, group, event, event_json, attempt, max_attempts: Some(max_attempts), ack_deadline_ms });
         prop_assert_eq!(&only_server(&written), &expected);
         let shuffled = shuffled(&written, seed);
         prop_assert_eq!(&only_server(&shuffled), &expected);
@@ -94,11 +96,11 @@ proptest! {
         let mut stepped = vec![];
         write_stepped(&mut stepped, &events, corr.as_deref());
         write_ok(&mut ok, corr.as_deref());
-        write_published(&mut published, &id, seq, duplicate, corr.as_deref());
+        write_published(&mut published, &id, (seq, seq / 2), duplicate, corr.as_deref());
         write_subscribed(&mut subscribed, &id, corr.as_deref());
         write_error(&mut error, code, &message, corr.as_deref(), retry_after_ms);
         let plain = OkFrame { corr: corr.clone(), ..OkFrame::default() };
-        let with_id = OkFrame { id: Some(id.clone()), seq: Some(seq), duplicate, ..plain.clone() };
+        let with_id = OkFrame { id: Some(id.clone()), seq: Some(seq), ts: Some(seq / 2), duplicate, ..plain.clone() };
         let with_events = OkFrame { published: events, ..plain.clone() };
         let with_group = OkFrame { group: Some(id), ..plain.clone() };
         let failed = ErrorFrame { corr, code: code.as_str().into(), message, retry_after_ms };
@@ -121,15 +123,20 @@ proptest! {
 #[test]
 fn the_frames_of_the_contract_are_written_to_the_letter() {
     let mut out = Vec::new();
-    write_event(&mut out, "t", "g", br#"{"id":"i"}"#, 1, 30_000);
+    let context = DeliveryContext {
+        attempt: 1,
+        max_attempts: 5,
+        ack_deadline_ms: 30_000,
+    };
+    write_event(&mut out, "t", "g", br#"{"id":"i"}"#, context);
     assert_eq!(
         String::from_utf8(std::mem::take(&mut out)).unwrap(),
-        r#"{"op":"EVENT","topic":"t","group":"g","event":{"id":"i"},"ctx":{"attempt":1,"ack_deadline_ms":30000}}"#
+        r#"{"op":"EVENT","topic":"t","group":"g","event":{"id":"i"},"ctx":{"attempt":1,"maxAttempts":5,"ack_deadline_ms":30000}}"#
     );
-    write_published(&mut out, "i", 7, true, Some("c"));
+    write_published(&mut out, "i", (7, 1_700), true, Some("c"));
     assert_eq!(
         String::from_utf8(std::mem::take(&mut out)).unwrap(),
-        r#"{"op":"OK","corr":"c","id":"i","seq":7,"duplicate":true}"#
+        r#"{"op":"OK","corr":"c","id":"i","seq":7,"ts":1700,"duplicate":true}"#
     );
     let event = PublishedFrame {
         topic: "t".into(),

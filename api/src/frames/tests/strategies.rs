@@ -118,7 +118,7 @@ fn request() -> impl Strategy<Value = Request<'static>> {
                     delay_ms,
                 })
             }),
-        (name(), ids(), any::<u64>()).prop_map(|(name, ids, extend_ms)| {
+        (name(), ids(), any::<Option<u64>>()).prop_map(|(name, ids, extend_ms)| {
             let GroupName { topic, group } = name;
             Request::Modack(Modack {
                 topic,

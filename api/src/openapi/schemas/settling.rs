@@ -20,6 +20,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("Attempt", attempt()),
         ("Redrive", redrive()),
         ("RedriveReply", redrive_reply()),
+        ("RemovedLetters", removed_letters()),
     ]
 }
 
@@ -77,6 +78,10 @@ fn context() -> Value {
                 "attempt",
                 count("The number of this delivery of the event, from 1."),
             ),
+            (
+                "maxAttempts",
+                count("After how many failed deliveries it is a dead letter."),
+            ),
             ("ack_deadline_ms", count("How long the lease is.")),
         ],
         vec![],
@@ -106,12 +111,12 @@ fn nack() -> Value {
 }
 
 fn modack() -> Value {
-    let mut fields = names();
-    fields.push((
+    let mut optional = ids();
+    optional.push((
         "extend_ms",
-        count("The deadline from now; at least a second is given."),
+        count("The deadline from now, at least a second; else as long as leases are."),
     ));
-    object("Events that take longer, as id or ids.", fields, ids())
+    object("Events that take longer, as id or ids.", names(), optional)
 }
 
 fn settle_reply() -> Value {
@@ -212,7 +217,23 @@ fn redrive() -> Value {
                 any("Goes out instead of the original's payload; only for a single id."),
             ),
             ("force", flag("Also what has been sent round before.")),
+            (
+                "to",
+                json!({"enum": ["group", "all"], "default": "group", "description": "Whether only the group it died in gets it."}),
+            ),
         ],
+    )
+}
+
+fn removed_letters() -> Value {
+    object(
+        "What became of dead letters that were to be removed.",
+        vec![
+            ("topic", text("The topic.")),
+            ("removed", count("How many were removed.")),
+            ("unknown", texts("Ids that no letter has.")),
+        ],
+        vec![],
     )
 }
 

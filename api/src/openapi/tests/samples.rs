@@ -378,7 +378,7 @@ fn settling_samples() -> Vec<(&'static str, Value)> {
             topic: topic(),
             group: group(),
             ids,
-            extend_ms: 1,
+            extend_ms: Some(1),
         };
         samples.extend([
             ("Ack", body(&ack)),
@@ -392,6 +392,7 @@ fn settling_samples() -> Vec<(&'static str, Value)> {
 fn pull_samples() -> Vec<(&'static str, Value)> {
     let context = Context {
         attempt: 1,
+        max_attempts: 5,
         ack_deadline_ms: 1,
     };
     let delivery = Delivery {
@@ -446,11 +447,17 @@ fn dead_letter_samples() -> Vec<(&'static str, Value)> {
         rate: Some(1),
         payload: Some("{}"),
         force: true,
+        to_all: true,
     };
     let all = Redrive {
         ids: None,
         payload: None,
         ..redrive.clone()
+    };
+    let removed = RemovedLetters {
+        topic: text(),
+        removed: 1,
+        unknown: vec![text()],
     };
     let redriven = RedriveReply {
         topic: text(),
@@ -464,5 +471,6 @@ fn dead_letter_samples() -> Vec<(&'static str, Value)> {
         ("Redrive", body(&redrive)),
         ("Redrive", body(&all)),
         ("RedriveReply", reply(&redriven)),
+        ("RemovedLetters", reply(&removed)),
     ]
 }

@@ -1,6 +1,7 @@
 //! Handing events out to the members that have room, in turn.
 
 use super::Owner;
+use crate::group::credit::ByteHold;
 use crate::group::inbox::Inbox;
 use crate::group::state::MemberId;
 use crate::group::subscriber::{Chunk, Subscriber};
@@ -13,6 +14,14 @@ pub(super) struct Reservation {
     subscriber: Arc<Subscriber>,
     inbox: Arc<Inbox>,
     count: usize,
+    bytes: ByteHold,
+}
+
+/// Room that one member has now.
+struct Room {
+    events: usize,
+    /// What is kept for it already, by its place among the reservations.
+    reservation: Option<usize>,
 }
 
 impl Drop for Reservation {
@@ -42,47 +51,82 @@ impl Owner {
         if self.reading.is_none() {
             self.reservations.clear();
         }
+        if self.state.ready() == 0 {
+            self.page = None;
+        } else if self.core.memory.free_bytes() == 0 {
+            // Nobody takes it now, and others could use the memory: it is read again when somebody does.
+            self.state.shed_ready();
+            self.page = None;
+        }
         self.return_credit();
     }
 
-    /// Reserves room for up to `wanted` events that are about to be read.
-    pub(super) fn reserve(&mut self, wanted: usize) -> usize {
-        let mut reserved = 0;
+    /// Reserves room for up to `wanted` events of up to `wanted_bytes` that are about to be read: how many, and how many
+    /// bytes.
+    pub(super) fn reserve(&mut self, wanted: usize, wanted_bytes: usize) -> (usize, usize) {
+        let (mut events, mut bytes) = (0, 0);
         for member in &self.members {
-            if reserved == wanted {
+            if events == wanted || bytes >= wanted_bytes {
                 break;
             }
             let subscriber = &member.subscriber;
-            if subscriber.is_paused() {
+            if !subscriber.is_open() {
                 continue;
             }
-            let count = subscriber.credit.reserve(wanted - reserved, &self.inbox);
-            if count == 0 {
+            let (more, more_bytes) = (wanted - events, wanted_bytes - bytes);
+            let reserved = subscriber.credit.reserve(more, more_bytes, &self.inbox);
+            let Some((count, hold)) = reserved else {
                 continue;
-            }
-            reserved += count;
+            };
+            events += count;
+            bytes += hold.bytes();
             self.reservations.push(Reservation {
                 member: member.id,
                 subscriber: subscriber.clone(),
                 inbox: self.inbox.clone(),
                 count,
+                bytes: hold,
             });
         }
-        reserved
+        (events, bytes)
     }
 
     /// Takes room for up to `wanted` events of one member: what was reserved for it, else what is free.
-    fn take_room(&mut self, turn: usize, wanted: usize) -> usize {
+    fn take_room(&mut self, turn: usize, wanted: usize) -> Option<Room> {
         let member = &self.members[turn];
-        let mut reservations = self.reservations.iter_mut();
-        let reservation = reservations.find(|one| one.member == member.id && one.count > 0);
-        let Some(reservation) = reservation else {
-            return member.subscriber.credit.take(wanted, &self.inbox);
+        let credit = &member.subscriber.credit;
+        let is_usable =
+            |one: &Reservation| one.member == member.id && one.count > 0 && one.bytes.bytes() > 0;
+        let room = if let Some(at) = self.reservations.iter().position(is_usable) {
+            let reservation = &mut self.reservations[at];
+            let bytes = reservation.bytes.bytes();
+            let wanted = wanted.min(reservation.count);
+            let events = credit.take_reserved(self.state.ready_within(wanted, bytes));
+            reservation.count -= events;
+            Room {
+                events,
+                reservation: Some(at),
+            }
+        } else {
+            let bytes = credit.byte_room(&self.inbox);
+            if bytes == 0 {
+                credit.queue(&self.inbox);
+                return None;
+            }
+            Room {
+                events: credit.take(self.state.ready_within(wanted, bytes), &self.inbox),
+                reservation: None,
+            }
         };
-        let wanted = wanted.min(reservation.count);
-        let taken = member.subscriber.credit.take_reserved(wanted);
-        reservation.count -= taken;
-        taken
+        (room.events > 0).then_some(room)
+    }
+
+    /// Counts the bytes of events that go to one member.
+    fn hold_bytes(&mut self, turn: usize, room: &Room, bytes: usize) -> ByteHold {
+        match room.reservation {
+            Some(at) => self.reservations[at].bytes.split(bytes),
+            None => ByteHold::new(&self.members[turn].subscriber.credit, &self.inbox, bytes),
+        }
     }
 
     /// Gives the credit of leases that have ended back to the subscriptions that held them.
@@ -105,28 +149,33 @@ impl Owner {
     /// Leases a chunk of up to `share` events to one member; `false` where it takes none.
     fn deliver_to(&mut self, turn: usize, share: usize, now_ms: u64) -> bool {
         let subscriber = &self.members[turn].subscriber;
-        if subscriber.is_paused() {
+        if !subscriber.is_open() {
             return false;
         }
         let wanted = share.min(subscriber.batch_size).min(self.state.ready());
-        let taken = self.take_room(turn, wanted);
-        if taken == 0 {
+        let Some(room) = self.take_room(turn, wanted) else {
             return false;
-        }
-        let member = &self.members[turn];
-        let subscriber = &member.subscriber;
-        let mut leased = Vec::with_capacity(taken);
-        self.state.lease(member.id, taken, now_ms, &mut leased);
-        if leased.len() < taken {
-            subscriber.credit.give(taken - leased.len(), &self.inbox);
+        };
+        let member = self.members[turn].id;
+        let mut leased = Vec::with_capacity(room.events);
+        self.state.lease(member, room.events, now_ms, &mut leased);
+        let bytes = leased.iter().map(|one| one.event.stored_bytes()).sum();
+        let hold = self.hold_bytes(turn, &room, bytes);
+        self.share_status();
+        let subscriber = &self.members[turn].subscriber;
+        if leased.len() < room.events {
+            let unused = room.events - leased.len();
+            subscriber.credit.give(unused, &self.inbox);
         }
         if leased.is_empty() {
             return true;
         }
         let chunk = Chunk {
             inbox: self.inbox.clone(),
-            member: member.id,
+            member,
             leased: VecDeque::from(leased),
+            hold,
+            taken_bytes: 0,
         };
         match subscriber.put(chunk) {
             Ok(()) => true,

@@ -66,6 +66,7 @@ impl Owner {
             results.push(self.settle_by_id(&settle, id).await);
         }
         self.return_credit();
+        self.share_status();
         results
     }
 
@@ -92,7 +93,8 @@ impl Owner {
                 self.state.nack(member, seq, None, reason, retry, now_ms)
             }
             Settlement::Extend { extend_ms } => {
-                self.state.extend(member, seq, None, *extend_ms, now_ms)
+                let extend_ms = extend_ms.unwrap_or(self.state.settings().ack_timeout_ms);
+                self.state.extend(member, seq, None, extend_ms, now_ms)
             }
         };
         match (settled, &settle.what) {

@@ -1,6 +1,7 @@
-//! Reading ahead: what is new, and what failed and is due again, never more than members can take now.
+//! Reading ahead: what is new, and what failed and is due again, never more events or bytes than members can take now.
 
 use super::{Owner, Stop};
+use crate::dead_letters::is_for_another_group;
 use crate::filter::Filter;
 use crate::group::lanes::Lane;
 use crate::group::subscriber::Ended;
@@ -10,6 +11,8 @@ use prombus_store::{Answer, Page, ReadError, ReadLimit, StoredEvent};
 const READ_EVENTS: usize = 4_096;
 /// About how many bytes one read brings.
 const READ_BYTES: usize = 1 << 20;
+/// How large events are taken to be before any was read.
+pub(super) const FIRST_EVENT_BYTES: usize = 1 << 10;
 /// How many events are read at least where a filter may drop most of them.
 const FILTERED_READ_EVENTS: usize = 256;
 /// How far apart events that are due again may lie to be read together.
@@ -68,7 +71,11 @@ impl Owner {
         if let Some((lane, from_seq)) = self.state.next_refill()
             && !self.members.is_empty()
         {
-            return self.begin_read(from_seq, READ_EVENTS, Purpose::Refill(lane));
+            let limit = ReadLimit {
+                events: READ_EVENTS,
+                bytes: READ_BYTES,
+            };
+            return self.begin_read(from_seq, limit, Purpose::Refill(lane));
         }
         let tail_seq = self.tail.current();
         let unread = (tail_seq + 1).saturating_sub(self.state.read_from());
@@ -78,19 +85,19 @@ impl Owner {
         };
         // Nobody has room for what is there already.
         let is_full = self.state.ready() > 0;
-        let reserved = match is_full {
-            true => 0,
-            false => self.reserve(wanted.min(READ_EVENTS)),
+        let (reserved, bytes) = if is_full {
+            (0, 0)
+        } else {
+            let wanted = wanted.min(READ_EVENTS);
+            self.reserve(wanted, self.page_bytes(self.page_events(wanted)))
         };
         if let Some((first, last)) = self.state.missing(AGAIN_SPAN, reserved) {
-            self.begin_read(first, (last - first) as usize + 1, Purpose::Again);
+            let events = (last - first) as usize + 1;
+            self.begin_read(first, ReadLimit { events, bytes }, Purpose::Again);
         } else if reserved > 0 {
-            let events = match self.filter {
-                Filter::All => reserved,
-                Filter::Fields(_) | Filter::Function(_) => reserved.max(FILTERED_READ_EVENTS),
-            };
-            let events = events.min(self.state.window_left());
-            self.begin_read(self.state.read_from(), events, Purpose::New);
+            let events = self.page_events(reserved).min(self.state.window_left());
+            let limit = ReadLimit { events, bytes };
+            self.begin_read(self.state.read_from(), limit, Purpose::New);
         } else {
             self.hungry = unread == 0;
             match is_full || wanted > 0 {
@@ -116,6 +123,14 @@ impl Owner {
     }
 
     fn take_events(&mut self, page: Page, from_seq: u64, purpose: Purpose, now_ms: u64) {
+        let bytes: usize = page.events.iter().map(StoredEvent::stored_bytes).sum();
+        if let Some(mean) = bytes.checked_div(page.events.len()) {
+            self.event_bytes = mean;
+            self.page = Some(self.core.memory.hold(bytes));
+        }
+        let is_wanted = |event: &StoredEvent| {
+            self.filter.matches(event) && !is_for_another_group(event, &self.name.group)
+        };
         match purpose {
             Purpose::New => {}
             Purpose::Again => {
@@ -124,7 +139,6 @@ impl Owner {
                 return;
             }
             Purpose::Refill(lane) => {
-                let is_wanted = |event: &StoredEvent| self.filter.matches(event);
                 self.state
                     .refill(lane, page.events, page.next_seq, is_wanted, now_ms);
                 return;
@@ -136,17 +150,27 @@ impl Owner {
         }
         self.state.trimmed(page.first_seq);
         for event in page.events {
-            let wanted = self.filter.matches(&event);
+            let wanted = is_wanted(&event);
             self.state.offer(event, wanted, now_ms);
         }
         self.state.passed(page.next_seq);
     }
 
-    fn begin_read(&mut self, from_seq: u64, events: usize, purpose: Purpose) {
-        let limit = ReadLimit {
-            events,
-            bytes: READ_BYTES,
-        };
+    /// How many events are read where members have room for so many: a filter may drop most of them.
+    fn page_events(&self, wanted: usize) -> usize {
+        match self.filter {
+            Filter::All => wanted,
+            Filter::Fields(_) | Filter::Function(_) => wanted.max(FILTERED_READ_EVENTS),
+        }
+    }
+
+    /// About how many bytes so many events have, by those that were read last.
+    fn page_bytes(&self, events: usize) -> usize {
+        let event_bytes = self.event_bytes.saturating_add(self.event_bytes / 4);
+        event_bytes.saturating_mul(events).clamp(1, READ_BYTES)
+    }
+
+    fn begin_read(&mut self, from_seq: u64, limit: ReadLimit, purpose: Purpose) {
         self.reading = Some(Reading {
             answer: self.core.store.read(&self.name.topic, from_seq, limit),
             from_seq,
@@ -163,7 +187,7 @@ impl Owner {
         for member in self
             .members
             .iter()
-            .filter(|member| !member.subscriber.is_paused())
+            .filter(|member| member.subscriber.is_open())
         {
             member.subscriber.credit.queue(&self.inbox);
         }

@@ -19,6 +19,8 @@ pub(crate) struct Leased {
     pub(crate) number: u64,
     /// The number of this delivery, from 1.
     pub(crate) attempt: u32,
+    /// After how many failed deliveries it is a dead letter.
+    pub(crate) max_attempts: u32,
     pub(crate) deadline_ms: u64,
     /// How long the lease is.
     pub(crate) timeout_ms: u64,
@@ -68,6 +70,7 @@ impl GroupState {
                 event,
                 number,
                 attempt,
+                max_attempts: self.rules.settings.max_attempts,
                 deadline_ms,
                 timeout_ms,
             });

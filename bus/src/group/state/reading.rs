@@ -22,6 +22,35 @@ impl GroupState {
         self.fresh.len() + self.returning.len()
     }
 
+    /// How many of the next `count` ready events have up to `bytes` together, at least one.
+    pub(crate) fn ready_within(&self, count: usize, bytes: usize) -> usize {
+        let mut left = Some(bytes);
+        let next = self.returning.values().chain(&self.fresh).take(count);
+        next.take_while(|event| {
+            let has_room = left.is_some_and(|left| left > 0);
+            left = left.map(|left| left.saturating_sub(event.stored_bytes()));
+            has_room
+        })
+        .count()
+    }
+
+    /// Lets go of the bytes of everything that is ready; they are read again.
+    pub(crate) fn shed_ready(&mut self) {
+        let returning = std::mem::take(&mut self.returning).into_values();
+        for event in returning.chain(std::mem::take(&mut self.fresh)) {
+            let seq = event.seq();
+            // One that was settled meanwhile, or leased and brought back, is not ready.
+            if self
+                .unsettled
+                .get(seq)
+                .is_some_and(|slot| slot.stage == Stage::Ready)
+            {
+                self.set_stage(seq, Stage::Missing);
+                self.missing.insert(seq);
+            }
+        }
+    }
+
     /// Takes in the next event of the log. One that is not wanted is settled unseen.
     pub(crate) fn offer(&mut self, event: StoredEvent, wanted: bool, now_ms: u64) {
         let seq = event.seq();

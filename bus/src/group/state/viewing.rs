@@ -79,6 +79,13 @@ impl GroupState {
         under_way.take(limit).collect()
     }
 
+    /// How many positions above the cursor are settled.
+    pub(crate) fn settled_after(&self, cursor: u64) -> u64 {
+        let read = self.head.saturating_sub(cursor);
+        let waiting = self.unsettled.len() as u64 + self.parking.events();
+        read.saturating_sub(waiting) + self.settled_ahead.count_within(0, u64::MAX)
+    }
+
     /// How many positions from `first_seq`, the oldest that is kept, to `tail` are not settled.
     pub(crate) fn lag(&self, first_seq: u64, tail: u64) -> u64 {
         let read_from = self.read_from().max(first_seq);

@@ -88,7 +88,7 @@ async fn an_extension_meanwhile_counts_when_the_step_fails() {
     let world = under_way(true).await;
     let id = read_all(&world.bus, "in").await[0].id().into_owned();
     let control = world.subscription.control();
-    let extended = control.extend_ids("in", &[&id], 120_000).await;
+    let extended = control.extend_ids("in", &[&id], Some(120_000)).await;
     assert_eq!(extended, [Ok(())]);
     sleep(60_000).await;
     world.go_on();

@@ -33,6 +33,7 @@ struct State {
 struct Held {
     published_ms: u64,
     delivered_ms: u64,
+    lease_ms: u64,
     until_ms: u64,
 }
 
@@ -75,7 +76,8 @@ pub(in crate::http) enum Became {
     AckedOnce,
     Nacked,
     Extended {
-        extend_ms: u64,
+        /// Without a time, by as much as the lease was long.
+        extend_ms: Option<u64>,
     },
 }
 
@@ -138,7 +140,7 @@ impl Puller {
     pub(super) fn is_idle(&self) -> bool {
         let mut state = self.state();
         let now_ms = self.clock.monotonic_ms();
-        self.forget_expired(&mut state, now_ms);
+        forget_expired(&mut state, now_ms);
         state.users == 0 && state.held.is_empty() && state.keep_until_ms <= now_ms
     }
 
@@ -155,21 +157,20 @@ impl Puller {
     pub(super) fn delivered(&self, deliveries: &[Delivery], began_ms: u64) {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state();
-        self.forget_expired(&mut state, now_ms);
-        let mut new = 0;
+        forget_expired(&mut state, now_ms);
         for delivery in deliveries {
             let until_ms = now_ms.saturating_add(delivery.context.ack_deadline_ms);
             state.keep_until_ms = state.keep_until_ms.max(until_ms);
             let held = Held {
                 published_ms: delivery.event.ts(),
                 delivered_ms: now_ms,
+                lease_ms: delivery.context.ack_deadline_ms,
                 until_ms,
             };
             let id = delivery.event.id().into_owned();
-            new += u64::from(state.held.insert(id, held).is_none());
+            state.held.insert(id, held);
         }
         drop(state);
-        self.series.inflight.add(new);
         self.series.delivered.add(deliveries.len() as u64);
         let waited_ms = now_ms.saturating_sub(began_ms);
         self.series.poll.observe_ms(waited_ms);
@@ -180,7 +181,9 @@ impl Puller {
         let now_ms = self.clock.monotonic_ms();
         let mut state = self.state();
         if let Became::Extended { extend_ms } = what {
-            let until_ms = now_ms.saturating_add(extend_ms.max(1_000));
+            let lease_ms = state.held.get(id).map_or(0, |held| held.lease_ms);
+            let extend_ms = extend_ms.unwrap_or(lease_ms).max(1_000);
+            let until_ms = now_ms.saturating_add(extend_ms);
             state.keep_until_ms = state.keep_until_ms.max(until_ms);
             if let Some(held) = state.held.get_mut(id) {
                 held.until_ms = until_ms;
@@ -194,7 +197,6 @@ impl Puller {
             return;
         };
         drop(state);
-        self.series.inflight.sub(1);
         if what == Became::Nacked {
             self.series.nacked.increment();
             return;
@@ -207,13 +209,6 @@ impl Puller {
         self.series
             .handler
             .observe_ms(now_ms.saturating_sub(held.delivered_ms));
-    }
-
-    fn forget_expired(&self, state: &mut State, now_ms: u64) {
-        let before = state.held.len();
-        state.held.retain(|_, held| held.until_ms > now_ms);
-        let expired = before - state.held.len();
-        self.series.inflight.sub(expired as u64);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -235,9 +230,6 @@ impl Drop for Asking<'_> {
     }
 }
 
-impl Drop for Puller {
-    fn drop(&mut self) {
-        let held = self.state().held.len();
-        self.series.inflight.sub(held as u64);
-    }
+fn forget_expired(state: &mut State, now_ms: u64) {
+    state.held.retain(|_, held| held.until_ms > now_ms);
 }

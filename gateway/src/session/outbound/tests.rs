@@ -2,6 +2,21 @@
 
 use super::*;
 
+fn empty() -> Outbound {
+    Outbound::new(&budget())
+}
+
+fn budget() -> Arc<ByteBudget> {
+    let store = prombus_store::memory::MemoryStore::new(Arc::new(prombus::SystemClock));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let _inside = runtime.enter();
+    let bus = prombus::Bus::open(Arc::new(store), prombus::BusOptions::default()).unwrap();
+    bus.delivery_memory().clone()
+}
+
 /// The payloads of all messages in the buffer.
 fn messages(outbound: &mut Outbound) -> Vec<String> {
     outbound.seal();
@@ -26,7 +41,7 @@ fn messages(outbound: &mut Outbound) -> Vec<String> {
 
 #[test]
 fn messages_of_every_length_have_the_right_head() {
-    let mut outbound = Outbound::default();
+    let mut outbound = empty();
     let lengths = [0, 1, 125, 126, 127, 65_535, 65_536, 100_000];
     for length in lengths {
         outbound.frame(|out| out.resize(out.len() + length, b'x'));
@@ -37,7 +52,7 @@ fn messages_of_every_length_have_the_right_head() {
 
 #[test]
 fn arrays_are_only_for_those_who_asked_and_do_not_grow_without_end() {
-    let mut outbound = Outbound::default();
+    let mut outbound = empty();
     outbound.frame(|out| out.push(b'1'));
     outbound.take_arrays(true);
     for _ in 0..3 {
@@ -46,7 +61,7 @@ fn arrays_are_only_for_those_who_asked_and_do_not_grow_without_end() {
     outbound.take_arrays(false);
     outbound.frame(|out| out.push(b'3'));
     assert_eq!(messages(&mut outbound), ["1", "[2,2,2]", "3"]);
-    let mut outbound = Outbound::default();
+    let mut outbound = empty();
     outbound.take_arrays(true);
     for _ in 0..10 {
         outbound.frame(|out| out.resize(out.len() + 30_000, b'x'));
@@ -62,7 +77,7 @@ fn arrays_are_only_for_those_who_asked_and_do_not_grow_without_end() {
 
 #[test]
 fn control_frames_end_an_array_and_long_reasons_are_left_out() {
-    let mut outbound = Outbound::default();
+    let mut outbound = empty();
     outbound.take_arrays(true);
     outbound.frame(|out| out.push(b'1'));
     outbound.ping();
@@ -80,4 +95,19 @@ fn control_frames_end_an_array_and_long_reasons_are_left_out() {
     ];
     assert_eq!(outbound.buffer, expected.concat());
     assert_eq!(outbound.waiting(), outbound.buffer.len());
+}
+
+#[test]
+fn a_large_event_takes_its_own_size_and_is_counted_until_it_is_sent() {
+    let memory = budget();
+    let mut outbound = Outbound::new(&memory);
+    outbound.reserve(300_000);
+    outbound.frame(|out| out.resize(out.len() + 300_000, b'x'));
+    outbound.reserve(100_000);
+    outbound.frame(|out| out.resize(out.len() + 100_000, b'x'));
+    outbound.count();
+    let used = memory.used_bytes();
+    assert!((400_000..410_000).contains(&used), "{used}");
+    drop(outbound);
+    assert_eq!(memory.used_bytes(), 0);
 }
