@@ -183,9 +183,10 @@ impl Session {
 
     /// Writes replies and events and sends them, and says whether there may be more at once.
     fn talk(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
-        let mut is_moving = self.conversation.answer(context);
+        let has_answered = self.conversation.answer(context);
+        let mut has_more = false;
         if self.drained_by_ms.is_none() && self.slowed_until_ms.is_none() {
-            is_moving |= self.deliver() && self.has_delivery_room();
+            has_more = self.deliver();
         }
         let kept_bytes = kept_bytes(&self.conversation.gateway);
         while !self.conversation.outbound.send(&self.stream, kept_bytes)? {
@@ -194,6 +195,8 @@ impl Session {
             }
         }
         self.note_room();
+        // Only now, for sending may have made the room that was missing.
+        let is_moving = has_answered || (has_more && self.has_delivery_room());
         Ok(is_moving && self.has_room())
     }
 

@@ -199,7 +199,7 @@ impl Store for FileStore {
     }
 
     fn incarnation(&self, topic: &str) -> Option<u64> {
-        self.log.incarnation(topic)
+        self.log().incarnation(topic)
     }
 
     fn topics(&self) -> Vec<TopicInfo> {

@@ -228,11 +228,15 @@ impl Tails {
         }
     }
 
-    /// Tells all followers where their topics' tails are, which `tail` says.
-    pub(crate) fn refresh(&self, tail: impl Fn(&str) -> u64) {
-        for (topic, sender) in &*self.lock() {
-            let tail = tail(topic);
-            sender.send_if_modified(|known| std::mem::replace(known, tail) != tail);
+    /// Notifies all followers of where tails are: those of `topics`, and 0 for all others.
+    pub(crate) fn refresh(&self, topics: &[(Arc<str>, u64)]) {
+        let tails: HashMap<&str, u64> =
+            topics.iter().map(|(name, tail)| (&**name, *tail)).collect();
+        for (topic, cell) in &*self.lock() {
+            cell.set(tails.get(&**topic).copied().unwrap_or(0));
+        }
+        for (topic, tail) in topics {
+            self.moved(topic, *tail);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::names::{check_group, check_topic};
 use crate::pattern::Pattern;
 use crate::subscription::pattern_start::pattern_key;
 use prombus_store::{Batch, Change, Expect, Keyed, ReadLimit, StoredEvent};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Bus {

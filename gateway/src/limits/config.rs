@@ -179,7 +179,7 @@ mod tests {
         ] {
             let config: LimitsConfig = serde_json::from_str(json).expect("a configuration");
             let name = "limits.topic_publish";
-            assert_eq!(config.check(), Err(BadRate { name }));
+            assert_eq!(config.check(), Err(BadRate { name }.into()));
         }
         assert!(serde_json::from_str::<Rate>(r#"{"capacity":1}"#).is_err());
         assert!(serde_json::from_str::<Rate>(r#"{"capacity":-1,"refill_per_sec":1}"#).is_err());

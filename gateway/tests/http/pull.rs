@@ -52,7 +52,7 @@ async fn leases_outlive_the_request_and_the_connection() {
     );
     assert_eq!(
         first["events"][0]["ctx"],
-        json!({"attempt": 1, "ack_deadline_ms": 60_000})
+        json!({"attempt": 1, "maxAttempts": 5, "ack_deadline_ms": 60_000})
     );
     let second = pull(&mut server.client().await, json!({"max": 100})).await;
     assert_eq!(
@@ -101,7 +101,7 @@ async fn a_lease_that_runs_out_brings_the_event_back() {
     let third = pull(&mut client, json!({"ackTimeoutMs": 45_000})).await;
     assert_eq!(
         third["events"][0]["ctx"],
-        json!({"attempt": 3, "ack_deadline_ms": 45_000})
+        json!({"attempt": 3, "maxAttempts": 5, "ack_deadline_ms": 45_000})
     );
 }
 
@@ -326,7 +326,7 @@ async fn what_makes_no_sense_is_refused() {
         ("/ack", r#"{"topic":"t","group":"g"}"#, 400, "bad_frame"),
         (
             "/modack",
-            r#"{"topic":"t","group":"g","id":"x"}"#,
+            r#"{"topic":"t","group":"g","extend_ms":1}"#,
             400,
             "bad_frame",
         ),

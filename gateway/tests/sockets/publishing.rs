@@ -15,11 +15,14 @@ async fn a_publish_is_answered_with_id_and_seq() {
     let frame = json!({"op":"PUBLISH","topic":"t","payload":{"a":1.50},"corr":"1","opts":{
         "id":"own-1","ts":5,"key":"k","headers":{"h":"v"},"tags":["#t"],"caused_by":["c"],"sid":"s"}});
     let reply = socket.ask(frame.clone()).await;
-    assert_eq!(reply, json!({"op":"OK","corr":"1","id":"own-1","seq":1}));
+    assert_eq!(
+        reply,
+        json!({"op":"OK","corr":"1","id":"own-1","seq":1,"ts":5})
+    );
     let reply = socket.ask(frame.clone()).await;
     assert_eq!(
         reply,
-        json!({"op":"OK","corr":"1","id":"own-1","seq":1,"duplicate":true})
+        json!({"op":"OK","corr":"1","id":"own-1","seq":1,"ts":5,"duplicate":true})
     );
     let mut other = frame;
     other["payload"] = json!(2);
@@ -29,7 +32,10 @@ async fn a_publish_is_answered_with_id_and_seq() {
     let record = json!({"id":"own-1","sid":"s","ts":5,"topic":"t","seq":1,"key":"k","headers":{"h":"v"},
         "payload":{"a":1.50},"caused_by":["c"],"tags":["#t"]});
     assert_eq!(event["event"], record);
-    assert_eq!(event["ctx"], json!({"attempt":1,"ack_deadline_ms":30000}));
+    assert_eq!(
+        event["ctx"],
+        json!({"attempt":1,"maxAttempts":5,"ack_deadline_ms":30000})
+    );
     assert_eq!(
         (&event["topic"], &event["group"]),
         (&json!("t"), &json!("g"))

@@ -132,13 +132,14 @@ impl Shared {
         let [number] = full.topics.as_slice() else {
             return None;
         };
-        let name = {
+        let (name, count) = {
             let view = self.view();
             let run = view.run(full.number, *number)?;
             let topic = view.topics.get(number)?;
-            run.is_nameless().then(|| topic.name.clone())?
+            run.is_nameless()
+                .then(|| (topic.name.clone(), run.entries.len()))?
         };
-        let mut entries = Vec::new();
+        let mut entries = Vec::with_capacity(count);
         loop {
             let more = self.entries_of(full, *number, entries.len());
             if more.is_empty() {

@@ -212,7 +212,9 @@ impl Supervised {
         };
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = generation;
         // A batch that failed and was on the disk all the same is there now.
-        self.tails.refresh(|topic| log.tail_seq(topic));
+        let tails = log.topics().into_iter();
+        let tails: Vec<_> = tails.map(|topic| (topic.name, topic.tail_seq)).collect();
+        self.tails.refresh(&tails);
         self.tails.topics_changed();
         Ok(())
     }

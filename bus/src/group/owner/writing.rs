@@ -8,7 +8,7 @@ use crate::error::GroupError;
 use crate::group::record::record_key;
 use crate::group::subscriber::Ended;
 use crate::options::BusOptions;
-use prombus_store::{Answer, Batch, Change, CommitError, Expect, Receipt, Store};
+use prombus_store::{Answer, Batch, Change, CommitError, Expect, Receipt};
 use std::sync::Arc;
 
 /// The longest that writing rests after failures.
