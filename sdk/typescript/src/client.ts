@@ -72,8 +72,8 @@ export class Client {
   }
 
   /** Publishes events in order, with one outcome for each. */
-  publishBatch<T>(events: readonly OutgoingEvent<T>[], options: PublishCallOptions = {}): Promise<BatchResult<T>[]> {
-    return this.publisher.batch(events, options);
+  publishBatch<E extends readonly OutgoingEvent[]>(events: E, options: PublishCallOptions = {}): Promise<{ -readonly [K in keyof E]: BatchResult<E[K]["payload"]> }> {
+    return this.publisher.batch(events, options) as Promise<{ -readonly [K in keyof E]: BatchResult<E[K]["payload"]> }>;
   }
 
   /**

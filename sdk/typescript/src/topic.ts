@@ -45,7 +45,7 @@ export function schemaOf<Output>(topic: TopicName<unknown, Output>): StandardSch
   return typeof topic === "string" ? undefined : (topic.schema as StandardSchema<unknown, Output> | undefined);
 }
 
-/** Rejects a payload that the topic's schema does not accept. Nothing is waited for where the validator does not. */
+/** Refuses a payload that the topic's schema does not accept. */
 export function checkPayload(schema: StandardSchema, topic: string, payload: unknown): void | Promise<void> {
   const judge = (result: SchemaResult<unknown>): void => {
     if (result.issues) throw new InvalidPayloadError(topic, result.issues);

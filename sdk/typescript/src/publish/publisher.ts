@@ -30,8 +30,8 @@ export class Publisher {
     const name = nameOf(topic);
     const schema = schemaOf(topic);
     if (!schema) return this.send(name, payload, options);
-    const checked = checkPayload(schema, name, payload);
-    return checked ? checked.then(() => this.send(name, payload, options)) : this.send(name, payload, options);
+    const checked = new Promise<void>((resolve) => resolve(checkPayload(schema, name, payload)));
+    return checked.then(() => this.send(name, payload, options));
   }
 
   /** All at once and in order; each has its own outcome. */

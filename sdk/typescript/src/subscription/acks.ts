@@ -90,7 +90,8 @@ export class PendingAcks {
       err: (error) => {
         this.logger.warn?.("prombus: acknowledgement refused", { topic: run.topic, count: run.ids.length, code: error.code, error: error.message });
         if (error.retryable) this.runs.push(run);
-        else this.memory.confirmed(run.keys, Date.now());
+        // Under the lease of an earlier connection, or of another member; if they come here, they are acknowledged again.
+        else this.memory.expect(run.keys, Date.now());
         if (!this.isEmpty) setTimeout(touch, RETRY_MS);
       },
       lost: () => void this.runs.push(run),

@@ -120,7 +120,7 @@ export class Membership implements Served {
     const key = this.release(delivery);
     if (this.phase === "over" || (delivery.epoch !== this.epoch && this.namedGroup === undefined)) return;
     // The lease is gone with its connection, but a late acknowledgement counts where nobody else holds the event.
-    if (delivery.epoch !== this.epoch) this.acks.memory.late(key);
+    if (delivery.epoch !== this.epoch) this.acks.memory.expect([key], Date.now());
     this.acks.push(topic, id);
     this.link.touch(this);
   }
@@ -129,7 +129,7 @@ export class Membership implements Served {
     const { topic, id } = delivery.event;
     const key = this.release(delivery);
     if (this.phase === "over") return Promise.reject(this.closedError());
-    if (delivery.epoch !== this.epoch) this.acks.memory.late(key);
+    if (delivery.epoch !== this.epoch) this.acks.memory.expect([key], Date.now());
     this.link.touch(this);
     return this.acks.confirm(topic, id);
   }

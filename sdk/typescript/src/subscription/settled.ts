@@ -34,18 +34,21 @@ export class SettledMemory {
 
   /** The connection broke; these were acknowledged and not confirmed. */
   onDisconnect(unconfirmed: Iterable<string>, nowMs: number): void {
-    if (nowMs > this.repeatedUntilMs) this.repeated.clear();
     for (const { atMs, keys } of this.recent.drain()) {
-      if (atMs > nowMs - RECENT_MS) for (const key of keys) this.late(key);
+      if (atMs > nowMs - RECENT_MS) this.expect(keys, nowMs);
     }
-    for (const key of unconfirmed) this.late(key);
     this.recentCount = 0;
-    this.repeatedUntilMs = nowMs + REPEATED_MS;
+    this.expect(unconfirmed, nowMs);
   }
 
-  /** An acknowledgement that belongs to an earlier connection. */
-  late(key: string): void {
-    if (this.repeated.size < MAX_REPEATED) this.repeated.add(key);
+  /**
+   * These may be delivered again although they were acknowledged: the acknowledgement belongs to an earlier connection,
+   * or the server did not take it.
+   */
+  expect(keys: Iterable<string>, nowMs: number): void {
+    if (nowMs > this.repeatedUntilMs) this.repeated.clear();
+    this.repeatedUntilMs = nowMs + REPEATED_MS;
+    for (const key of keys) if (this.repeated.size < MAX_REPEATED) this.repeated.add(key);
   }
 
   /** Whether a delivery is of an event that was acknowledged before the connection broke. */
