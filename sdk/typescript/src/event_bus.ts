@@ -36,16 +36,16 @@ export interface EventBus {
 
 /** An {@link EventBus} on a server. */
 export class PrombusEventBus implements EventBus {
-  private readonly client: Client;
+  readonly #client: Client;
   /** Deliveries of manual subscriptions that wait for `ack` or `nack`; at most `maxInFlight` of each. */
-  private readonly held = new Map<string, Delivery>();
+  readonly #held = new Map<string, Delivery>();
 
   constructor(client: Client | ClientOptions) {
-    this.client = client instanceof Client ? client : new Client({ waitForServer: true, ...client });
+    this.#client = client instanceof Client ? client : new Client({ waitForServer: true, ...client });
   }
 
   async publish<T>(topic: string, payload: T, opts?: PublishOptions): Promise<EventRecord<T>> {
-    return this.client.publish<T>(topic, payload, opts);
+    return this.#client.publish<T>(topic, payload, opts);
   }
 
   async subscribe(
@@ -55,48 +55,48 @@ export class PrombusEventBus implements EventBus {
     opts: BusSubscribeOptions = {},
   ): Promise<() => Promise<void>> {
     const handle = (delivery: Delivery): Promise<void> => {
-      if (opts.manualAck) this.hold(group, delivery);
+      if (opts.manualAck) this.#hold(group, delivery);
       return handler(delivery.event, delivery.context);
     };
-    const subscription = await this.client.subscribe(topic, group, handle, opts);
+    const subscription = await this.#client.subscribe(topic, group, handle, opts);
     return () => subscription.unsubscribe();
   }
 
   async ack(topic: string, group: string, id: string): Promise<Ack> {
-    const delivery = this.release(topic, group, id);
-    const sent = delivery ? delivery.ackConfirmed() : settle(this.client.transport, "/ack", { topic, group, id });
+    const delivery = this.#release(topic, group, id);
+    const sent = delivery ? delivery.ackConfirmed() : settle(this.#client.transport, "/ack", { topic, group, id });
     return outcome(id, sent);
   }
 
   async nack(topic: string, group: string, id: string, reason?: string): Promise<Ack> {
-    const delivery = this.release(topic, group, id);
-    if (!delivery) return outcome(id, settle(this.client.transport, "/nack", { topic, group, id, reason }));
+    const delivery = this.#release(topic, group, id);
+    if (!delivery) return outcome(id, settle(this.#client.transport, "/nack", { topic, group, id, reason }));
     delivery.nack(reason);
     return { id, ok: true };
   }
 
   async getCursor(topic: string, group: string): Promise<CursorPosition | null> {
-    return this.client.getCursor(topic, group);
+    return this.#client.getCursor(topic, group);
   }
 
   async setCursor(topic: string, group: string, cursor: CursorPosition): Promise<void> {
-    await this.client.seek(topic, group, positionBehind(cursor));
+    await this.#client.seek(topic, group, positionBehind(cursor));
   }
 
   /** Closes the client. */
   close(): Promise<void> {
-    return this.client.close();
+    return this.#client.close();
   }
 
-  private hold(group: string, delivery: Delivery): void {
+  #hold(group: string, delivery: Delivery): void {
     const { topic, id } = delivery.event;
-    this.held.set(heldKey(topic, group, id), delivery);
+    this.#held.set(heldKey(topic, group, id), delivery);
   }
 
-  private release(topic: string, group: string, id: string): Delivery | undefined {
+  #release(topic: string, group: string, id: string): Delivery | undefined {
     const key = heldKey(topic, group, id);
-    const delivery = this.held.get(key);
-    this.held.delete(key);
+    const delivery = this.#held.get(key);
+    this.#held.delete(key);
     return delivery;
   }
 }

@@ -46,25 +46,30 @@ export function subscribeExactlyOnce<T>(
 
 /** Marks in memory, for tests and for effects that do not outlive the process. */
 export class MemoryDedupe implements DedupeStore {
-  private readonly expiry = new Map<string, number>();
+  readonly #expiry = new Map<string, number>();
+  readonly #maxMarks: number;
+  readonly #now: () => number;
 
   /** Beyond `maxMarks` the oldest are forgotten. */
-  constructor(private readonly maxMarks = 100_000, private readonly now: () => number = Date.now) {}
+  constructor(maxMarks = 100_000, now: () => number = Date.now) {
+    this.#maxMarks = maxMarks;
+    this.#now = now;
+  }
 
   seen(key: string): boolean {
-    const until = this.expiry.get(key);
+    const until = this.#expiry.get(key);
     if (until === undefined) return false;
-    if (until > this.now()) return true;
-    this.expiry.delete(key);
+    if (until > this.#now()) return true;
+    this.#expiry.delete(key);
     return false;
   }
 
   mark(key: string, ttlMs: number): void {
-    this.expiry.delete(key);
-    this.expiry.set(key, this.now() + ttlMs);
-    for (const oldest of this.expiry.keys()) {
-      if (this.expiry.size <= this.maxMarks) break;
-      this.expiry.delete(oldest);
+    this.#expiry.delete(key);
+    this.#expiry.set(key, this.#now() + ttlMs);
+    for (const oldest of this.#expiry.keys()) {
+      if (this.#expiry.size <= this.#maxMarks) break;
+      this.#expiry.delete(oldest);
     }
   }
 }

@@ -5,21 +5,21 @@
  * with the time because a server that keeps ids in order then knows where an id would be.
  */
 export class IdGenerator {
-  private readonly client: string;
-  private next = 0;
-  private lastMs = 0;
-  private prefix = "";
+  readonly #client: string;
+  #next = 0;
+  #lastMs = 0;
+  #prefix = "";
 
   constructor(random: Uint8Array = crypto.getRandomValues(new Uint8Array(12))) {
-    this.client = Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    this.#client = Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
   }
 
   generate(nowMs: number): string {
-    if (nowMs !== this.lastMs) {
-      this.lastMs = nowMs;
-      this.prefix = `${nowMs.toString(16).padStart(11, "0")}-${this.client}-`;
+    if (nowMs !== this.#lastMs) {
+      this.#lastMs = nowMs;
+      this.#prefix = `${nowMs.toString(16).padStart(11, "0")}-${this.#client}-`;
     }
-    this.next += 1;
-    return this.prefix + this.next.toString(16);
+    this.#next += 1;
+    return this.#prefix + this.#next.toString(16);
   }
 }

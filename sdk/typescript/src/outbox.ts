@@ -72,32 +72,38 @@ export function runOutboxDrainer(outbox: OutboxStore, client: Client, options: D
 }
 
 class Drainer implements OutboxDrainer {
-  private readonly stopping = new AbortController();
-  private readonly running: Promise<void>;
+  readonly #stopping = new AbortController();
+  readonly #running: Promise<void>;
   /** One batch at a time. */
-  private last: Promise<unknown> = Promise.resolve();
+  #last: Promise<unknown> = Promise.resolve();
+  readonly #outbox: OutboxStore;
+  readonly #client: Client;
+  readonly #options: DrainerOptions;
 
-  constructor(private readonly outbox: OutboxStore, private readonly client: Client, private readonly options: DrainerOptions) {
+  constructor(outbox: OutboxStore, client: Client, options: DrainerOptions) {
+    this.#outbox = outbox;
+    this.#client = client;
+    this.#options = options;
     const { signal } = options;
-    if (signal?.aborted) this.stopping.abort();
-    signal?.addEventListener("abort", () => this.stopping.abort(), { once: true });
-    this.running = this.run();
+    if (signal?.aborted) this.#stopping.abort();
+    signal?.addEventListener("abort", () => this.#stopping.abort(), { once: true });
+    this.#running = this.#run();
   }
 
   async stop(): Promise<void> {
-    this.stopping.abort();
-    await this.running;
+    this.#stopping.abort();
+    await this.#running;
   }
 
   drainNow(): Promise<number> {
-    const draining = this.last.then(() => this.drain());
-    this.last = draining.catch(() => undefined);
+    const draining = this.#last.then(() => this.#drain());
+    this.#last = draining.catch(() => undefined);
     return draining;
   }
 
-  private async run(): Promise<void> {
-    const { intervalMs = 200 } = this.options;
-    const { signal } = this.stopping;
+  async #run(): Promise<void> {
+    const { intervalMs = 200 } = this.#options;
+    const { signal } = this.#stopping;
     for (let failures = 0; !signal.aborted; ) {
       try {
         await this.drainNow();
@@ -111,31 +117,31 @@ class Drainer implements OutboxDrainer {
     }
   }
 
-  private async drain(): Promise<number> {
-    const { batchSize = 256, leaseMs = 30_000 } = this.options;
+  async #drain(): Promise<number> {
+    const { batchSize = 256, leaseMs = 30_000 } = this.#options;
     let published = 0;
-    await this.outbox.requeueExpired();
+    await this.#outbox.requeueExpired();
     for (;;) {
-      const rows = await this.outbox.claimBatch(batchSize, leaseMs);
-      const outcomes = await Promise.all(rows.map((row) => this.publish(row, leaseMs)));
+      const rows = await this.#outbox.claimBatch(batchSize, leaseMs);
+      const outcomes = await Promise.all(rows.map((row) => this.#publish(row, leaseMs)));
       const sent = outcomes.filter(Boolean).length;
       published += sent;
-      if (rows.length === 0 || sent === 0 || this.stopping.signal.aborted) return published;
+      if (rows.length === 0 || sent === 0 || this.#stopping.signal.aborted) return published;
     }
   }
 
-  private async publish(row: ClaimedEvent, leaseMs: number): Promise<boolean> {
-    const { retryBaseMs = 100, retryCapMs = 60_000 } = this.options;
+  async #publish(row: ClaimedEvent, leaseMs: number): Promise<boolean> {
+    const { retryBaseMs = 100, retryCapMs = 60_000 } = this.#options;
     // Within the lease: later somebody else may publish the row, which is harmless, and mark it.
     const signal = AbortSignal.timeout(leaseMs);
     try {
-      const { seq } = await this.client.publish(row.topic, row.payload, { ...row.opts, id: row.id, signal });
-      await this.outbox.markSent(row.row, seq);
+      const { seq } = await this.#client.publish(row.topic, row.payload, { ...row.opts, id: row.id, signal });
+      await this.#outbox.markSent(row.row, seq);
       return true;
     } catch (error) {
       const isFinal = error instanceof PrombusError && !error.retryable && FINAL.has(error.code);
       const retryAtMs = isFinal ? undefined : Date.now() + backoffMs(retryBaseMs, retryCapMs, row.attempts, Math.random());
-      await this.outbox.markError(row.row, messageOf(error), retryAtMs);
+      await this.#outbox.markError(row.row, messageOf(error), retryAtMs);
       return false;
     }
   }

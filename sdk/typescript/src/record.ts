@@ -65,6 +65,11 @@ export interface DeliveryContext {
   cursor: CursorPosition;
 }
 
+/** The context of a delivery of an event. */
+export function contextOf({ topic, id, ts, seq }: EventRecord, attempt: number, maxAttempts: number): DeliveryContext {
+  return { attempt, maxAttempts, cursor: { topic, lastId: id, lastTs: ts, lastSeq: seq } };
+}
+
 /** Where a new group, or a read, begins. */
 export interface StartOptions {
   /** `ts`, `afterId` and `seq` need the field of that name. */

@@ -30,44 +30,49 @@ const FOLLOW_IN_FLIGHT = 1_000;
 
 /** The states of all keys, and their changes as they come. */
 export class StateTable<T = unknown> {
-  private readonly states = new Map<string, KeyState<T>>();
-  private readonly listeners = new Listeners<{ change: StateChange<T> }>((error) => this.onThrow(error));
-  private subscription: Subscription | undefined;
-  private overflow: PrombusError | undefined;
+  readonly #states = new Map<string, KeyState<T>>();
+  readonly #listeners = new Listeners<{ change: StateChange<T> }>((error) => this.#onThrow(error));
+  #subscription: Subscription | undefined;
+  #overflow: PrombusError | undefined;
+  readonly #maxKeys: number;
+  readonly #onThrow: (error: unknown) => void;
 
   /** @internal */
-  constructor(private readonly maxKeys: number, private readonly onThrow: (error: unknown) => void) {}
+  constructor(maxKeys: number, onThrow: (error: unknown) => void) {
+    this.#maxKeys = maxKeys;
+    this.#onThrow = onThrow;
+  }
 
   get size(): number {
-    return this.states.size;
+    return this.#states.size;
   }
 
   get(key: string): KeyState<T> | undefined {
-    return this.states.get(key);
+    return this.#states.get(key);
   }
 
   has(key: string): boolean {
-    return this.states.has(key);
+    return this.#states.has(key);
   }
 
   values(): IterableIterator<KeyState<T>> {
-    return this.states.values();
+    return this.#states.values();
   }
 
   /** Resolves when the table no longer follows, with the reason where it was not closed. */
   async done(): Promise<PrombusError | undefined> {
-    const error = await this.subscription?.done;
-    return this.overflow ?? error;
+    const error = await this.#subscription?.done;
+    return this.#overflow ?? error;
   }
 
   /** Calls back for each change; the result stops that. */
   onChange(listener: (change: StateChange<T>) => void): () => void {
-    return this.listeners.on("change", listener);
+    return this.#listeners.on("change", listener);
   }
 
   /** Stops following; what was loaded stays. */
   async close(): Promise<void> {
-    await this.subscription?.unsubscribe();
+    await this.#subscription?.unsubscribe();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -76,28 +81,28 @@ export class StateTable<T = unknown> {
 
   /** @internal */
   followedBy(subscription: Subscription): void {
-    this.subscription = subscription;
+    this.#subscription = subscription;
   }
 
   /** @internal Takes a change in; a table that has no room for it stops following. */
   follow(event: EventRecord<T>): void {
     try {
-      if (!this.overflow) this.apply(event);
+      if (!this.#overflow) this.apply(event);
     } catch (error) {
-      this.overflow = error as PrombusError;
-      void this.subscription?.unsubscribe();
+      this.#overflow = error as PrombusError;
+      void this.#subscription?.unsubscribe();
     }
   }
 
   /** @internal Takes an event in, unless the table has a later one of the key. */
   apply(event: EventRecord<T>): void {
     const { key } = event;
-    if (key === undefined || event.seq <= (this.states.get(key)?.seq ?? 0)) return;
+    if (key === undefined || event.seq <= (this.#states.get(key)?.seq ?? 0)) return;
     const state = isTombstone(event.payload) ? undefined : { key, payload: event.payload, ts: event.ts, seq: event.seq, id: event.id };
-    if (!state) this.states.delete(key);
-    else if (this.states.has(key) || this.states.size < this.maxKeys) this.states.set(key, state);
-    else throw new BadOptionError("bad_option", `the topic has more than maxKeys (${this.maxKeys}) keys`);
-    this.listeners.emit("change", { key, state, event });
+    if (!state) this.#states.delete(key);
+    else if (this.#states.has(key) || this.#states.size < this.#maxKeys) this.#states.set(key, state);
+    else throw new BadOptionError("bad_option", `the topic has more than maxKeys (${this.#maxKeys}) keys`);
+    this.#listeners.emit("change", { key, state, event });
   }
 }
 

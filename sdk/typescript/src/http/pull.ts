@@ -1,7 +1,7 @@
 /** Consuming without a socket: events under leases that last between requests. */
 
-import { storedRecord, wireOptions } from "../publish/encode.js";
-import type { DeliveryContext, EventRecord, OutgoingEvent, StartOptions, StoredRecord } from "../record.js";
+import { stepEvents, stepRecords } from "../publish/encode.js";
+import { contextOf, type DeliveryContext, type EventRecord, type OutgoingEvent, type StartOptions, type StoredRecord } from "../record.js";
 import type { HttpTransport } from "../transport/http.js";
 import { settle } from "./groups.js";
 
@@ -16,47 +16,51 @@ export interface PullOptions extends StartOptions {
 
 /** A pulled event; the lease is extended only by {@link PulledDelivery.extend}. */
 export class PulledDelivery<T = unknown> {
+  readonly #http: HttpTransport;
+  readonly #group: string;
+  readonly #ctx: { attempt: number; maxAttempts?: number; ack_deadline_ms: number };
+
   /** @internal */
   constructor(
-    private readonly http: HttpTransport,
-    private readonly group: string,
+    http: HttpTransport,
+    group: string,
     readonly event: EventRecord<T>,
-    private readonly ctx: { attempt: number; maxAttempts?: number; ack_deadline_ms: number },
-  ) {}
+    ctx: { attempt: number; maxAttempts?: number; ack_deadline_ms: number },
+  ) {
+    this.#http = http;
+    this.#group = group;
+    this.#ctx = ctx;
+  }
 
   get payload(): T {
     return this.event.payload;
   }
 
   get context(): DeliveryContext {
-    const { topic, id, ts, seq } = this.event;
-    return { attempt: this.ctx.attempt, maxAttempts: this.ctx.maxAttempts ?? 5, cursor: { topic, lastId: id, lastTs: ts, lastSeq: seq } };
+    return contextOf(this.event, this.#ctx.attempt, this.#ctx.maxAttempts ?? 5);
   }
 
   async ack(): Promise<void> {
-    await settle(this.http, "/ack", this.body());
+    await settle(this.#http, "/ack", this.#body());
   }
 
   async nack(reason?: string, delayMs?: number): Promise<void> {
-    await settle(this.http, "/nack", { ...this.body(), reason, delay_ms: delayMs });
+    await settle(this.#http, "/nack", { ...this.#body(), reason, delay_ms: delayMs });
   }
 
-  async extend(extendMs: number = this.ctx.ack_deadline_ms): Promise<void> {
-    await settle(this.http, "/modack", { ...this.body(), extend_ms: extendMs });
+  async extend(extendMs: number = this.#ctx.ack_deadline_ms): Promise<void> {
+    await settle(this.#http, "/modack", { ...this.#body(), extend_ms: extendMs });
   }
 
   /** Publishes these events and acknowledges this one in one atomic step. */
   async ackAndPublish(events: readonly OutgoingEvent[]): Promise<StoredRecord[]> {
-    const publish = events.map(({ topic, payload, opts = {} }) => ({ topic, payload, opts: wireOptions(opts, opts.id, opts.headers) }));
-    const { published = [] } = await settle(this.http, "/ack", { ...this.body(), publish });
-    return publish.flatMap(({ topic, payload, opts }, at) => {
-      const receipt = published[at];
-      return receipt ? [storedRecord(topic, payload, opts, receipt)] : [];
-    });
+    const publish = stepEvents(events, undefined);
+    const { published } = await settle(this.#http, "/ack", { ...this.#body(), publish });
+    return stepRecords(publish, published);
   }
 
-  private body(): { topic: string; group: string; id: string } {
-    return { topic: this.event.topic, group: this.group, id: this.event.id };
+  #body(): { topic: string; group: string; id: string } {
+    return { topic: this.event.topic, group: this.#group, id: this.event.id };
   }
 }
 

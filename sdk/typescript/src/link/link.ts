@@ -48,20 +48,20 @@ export class Link implements SessionHost {
   readonly outbox: Outbox;
   readonly events: Listeners<ClientEvents>;
   state: ConnectionState = "connecting";
-  private readonly served = new Set<Served>();
-  private readonly touched = new Set<Served>();
-  private readonly delivered = new Set<Served>();
-  private route: { topic: string; group: string; to: Served } | undefined;
-  private session: Session | undefined;
-  private isSessionOpen = false;
-  private isFlushPlanned = false;
-  private readonly closing = new AbortController();
-  private refusedToken: string | undefined;
-  private sessionEnded: (why: PrombusError) => void = () => undefined;
-  private firstConnected: (() => void) | undefined;
-  private failures = 0;
-  private latestToken: Token | undefined;
-  private error: PrombusError | undefined;
+  readonly #served = new Set<Served>();
+  readonly #touched = new Set<Served>();
+  readonly #delivered = new Set<Served>();
+  #route: { topic: string; group: string; to: Served } | undefined;
+  #session: Session | undefined;
+  #isSessionOpen = false;
+  #isFlushPlanned = false;
+  readonly #closing = new AbortController();
+  #refusedToken: string | undefined;
+  #sessionEnded: (why: PrombusError) => void = () => undefined;
+  #firstConnected: (() => void) | undefined;
+  #failures = 0;
+  #latestToken: Token | undefined;
+  #error: PrombusError | undefined;
 
   constructor(readonly settings: Settings) {
     this.outbox = new Outbox(settings);
@@ -71,9 +71,9 @@ export class Link implements SessionHost {
   /** Connects; resolves with the first connection, rejects when the client ends before. */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.firstConnected = resolve;
-      this.over = this.live().then((error) => {
-        this.end(error);
+      this.#firstConnected = resolve;
+      this.over = this.#live().then((error) => {
+        this.#end(error);
         reject(error);
       });
     });
@@ -84,112 +84,112 @@ export class Link implements SessionHost {
 
   /** Why the client ended, where it has. */
   get ended(): PrombusError | undefined {
-    return this.error;
+    return this.#error;
   }
 
   add(served: Served): void {
-    this.served.add(served);
-    this.route = undefined;
+    this.#served.add(served);
+    this.#route = undefined;
     this.touch(served);
   }
 
   remove(served: Served): void {
-    this.served.delete(served);
-    this.touched.delete(served);
-    this.route = undefined;
+    this.#served.delete(served);
+    this.#touched.delete(served);
+    this.#route = undefined;
   }
 
   /** Plans a flush. Frames of calls that are made together share few messages. */
   touch(served?: Served): void {
-    if (served) this.touched.add(served);
-    if (this.isFlushPlanned || !this.session) return;
-    this.isFlushPlanned = true;
-    this.gather(0, -1);
+    if (served) this.#touched.add(served);
+    if (this.#isFlushPlanned || !this.#session) return;
+    this.#isFlushPlanned = true;
+    this.#gather(0, -1);
   }
 
   /** A token for an HTTP request. */
   async currentToken(): Promise<string | undefined> {
-    const { latestToken } = this;
+    const latestToken = this.#latestToken;
     const isStale = !latestToken || (latestToken.expiresAt ?? Infinity) <= Date.now();
-    if (isStale && this.settings.token !== undefined) this.latestToken = await askToken(this.settings.token);
-    return this.latestToken?.token;
+    if (isStale && this.settings.token !== undefined) this.#latestToken = await askToken(this.settings.token);
+    return this.#latestToken?.token;
   }
 
   /** Ends the client. */
   close(): void {
-    this.closing.abort();
-    this.session?.close();
+    this.#closing.abort();
+    this.#session?.close();
   }
 
   onOpen(): void {
-    this.isSessionOpen = true;
-    this.setState("connected");
-    this.events.emit("connected", { attempt: this.failures + 1 });
-    this.refusedToken = undefined;
-    this.firstConnected?.();
-    this.firstConnected = undefined;
-    for (const served of this.served) this.touched.add(served);
+    this.#isSessionOpen = true;
+    this.#setState("connected");
+    this.events.emit("connected", { attempt: this.#failures + 1 });
+    this.#refusedToken = undefined;
+    this.#firstConnected?.();
+    this.#firstConnected = undefined;
+    for (const served of this.#served) this.#touched.add(served);
   }
 
   onEvent(event: EventFrame, nowMs: number): void {
-    const to = this.find(event.topic, event.group);
+    const to = this.#find(event.topic, event.group);
     // One that was unsubscribed a moment ago gets its last events; their leases are free already.
     if (!to) return;
-    this.delivered.add(to);
+    this.#delivered.add(to);
     to.deliver(event, nowMs);
   }
 
   onMessageEnd(): void {
-    for (const served of this.delivered) served.afterDelivery();
-    this.delivered.clear();
+    for (const served of this.#delivered) served.afterDelivery();
+    this.#delivered.clear();
     this.touch();
   }
 
   onToken(token: Token): void {
-    this.latestToken = token;
+    this.#latestToken = token;
   }
 
   onEnd(why: PrombusError): void {
-    this.session = undefined;
-    this.isSessionOpen = false;
+    this.#session = undefined;
+    this.#isSessionOpen = false;
     this.outbox.rewind();
-    for (const served of this.served) served.onDisconnect();
-    this.sessionEnded(why);
+    for (const served of this.#served) served.onDisconnect();
+    this.#sessionEnded(why);
   }
 
   /** One connection after the other, until there is a reason to end. */
-  private async live(): Promise<PrombusError> {
+  async #live(): Promise<PrombusError> {
     for (;;) {
-      const why = await this.connectOnce();
-      if (this.closing.signal.aborted) return new ClosedError("closed", "the client is closed");
-      if (this.isFatal(why)) return why;
-      this.failures += 1;
+      const why = await this.#connectOnce();
+      if (this.#closing.signal.aborted) return new ClosedError("closed", "the client is closed");
+      if (this.#isFatal(why)) return why;
+      this.#failures += 1;
       const { baseMs, capMs, maxAttempts } = this.settings.reconnect;
-      if (this.failures > maxAttempts) {
-        return new GaveUpError("gave_up", `gave up after ${this.failures} attempts; the last one: ${why.message}`, { cause: why });
+      if (this.#failures > maxAttempts) {
+        return new GaveUpError("gave_up", `gave up after ${this.#failures} attempts; the last one: ${why.message}`, { cause: why });
       }
-      this.setState(this.firstConnected ? "connecting" : "reconnecting");
+      this.#setState(this.#firstConnected ? "connecting" : "reconnecting");
       this.events.emit("disconnected", { error: why });
-      this.settings.logger.warn?.("prombus: disconnected", { error: why.message, failures: this.failures });
-      const pauseMs = Math.max(backoffMs(baseMs, capMs, this.failures, Math.random()), why.retryAfterMs ?? 0);
-      await sleep(pauseMs, this.closing.signal).catch(() => undefined);
-      if (this.closing.signal.aborted) return new ClosedError("closed", "the client is closed");
+      this.settings.logger.warn?.("prombus: disconnected", { error: why.message, failures: this.#failures });
+      const pauseMs = Math.max(backoffMs(baseMs, capMs, this.#failures, Math.random()), why.retryAfterMs ?? 0);
+      await sleep(pauseMs, this.#closing.signal).catch(() => undefined);
+      if (this.#closing.signal.aborted) return new ClosedError("closed", "the client is closed");
     }
   }
 
   /** Serves one connection to its end and says why it ended. */
-  private async connectOnce(): Promise<PrombusError> {
+  async #connectOnce(): Promise<PrombusError> {
     try {
       const token = await askToken(this.settings.token);
-      if (token) this.latestToken = token;
+      if (token) this.#latestToken = token;
       const implementation = this.settings.webSocket ?? (await defaultWebSocket());
-      if (this.closing.signal.aborted) return new ClosedError("closed", "the client is closed");
-      const ended = new Promise<PrombusError>((resolve) => (this.sessionEnded = resolve));
+      if (this.#closing.signal.aborted) return new ClosedError("closed", "the client is closed");
+      const ended = new Promise<PrombusError>((resolve) => (this.#sessionEnded = resolve));
       const session = new Session(this, implementation, token);
-      this.session = session;
+      this.#session = session;
       const why = await ended;
-      if (session.wasUseful) this.failures = 0;
-      return this.judge(why, token);
+      if (session.wasUseful) this.#failures = 0;
+      return this.#judge(why, token);
     } catch (error) {
       if (error instanceof PrombusError) return error;
       return errorFor("unreachable", messageOf(error), { cause: error });
@@ -197,56 +197,56 @@ export class Link implements SessionHost {
   }
 
   /** A provider may have a better token next time, but the same one is not tried twice. */
-  private judge(why: PrombusError, token: Token | undefined): PrombusError {
-    if (!isAboutToken(why) || typeof this.settings.token !== "function" || this.refusedToken === token?.token) return why;
-    this.refusedToken = token?.token;
+  #judge(why: PrombusError, token: Token | undefined): PrombusError {
+    if (!isAboutToken(why) || typeof this.settings.token !== "function" || this.#refusedToken === token?.token) return why;
+    this.#refusedToken = token?.token;
     return new NoTokenError("no_token", `the server refused the token: ${why.message}`, { cause: why });
   }
 
-  private isFatal(why: PrombusError): boolean {
-    return isAboutToken(why) || (this.firstConnected !== undefined && !this.settings.waitForServer);
+  #isFatal(why: PrombusError): boolean {
+    return isAboutToken(why) || (this.#firstConnected !== undefined && !this.settings.waitForServer);
   }
 
-  private end(error: PrombusError): void {
-    this.error = error;
+  #end(error: PrombusError): void {
+    this.#error = error;
     this.outbox.end(error);
-    for (const served of [...this.served]) served.onClientEnd(error);
-    this.served.clear();
-    this.touched.clear();
-    this.setState("closed");
+    for (const served of [...this.#served]) served.onClientEnd(error);
+    this.#served.clear();
+    this.#touched.clear();
+    this.#setState("closed");
     this.events.emit("closed", { error });
   }
 
   /** Waits, without leaving the current task, until calls stop adding publishes, and then sends. */
-  private gather(round: number, pushed: number): void {
-    if (round >= MAX_GATHER_ROUNDS || pushed === this.outbox.pushed) return this.flush();
+  #gather(round: number, pushed: number): void {
+    if (round >= MAX_GATHER_ROUNDS || pushed === this.outbox.pushed) return this.#flush();
     const seen = this.outbox.pushed;
-    queueMicrotask(() => queueMicrotask(() => this.gather(round + 1, seen)));
+    queueMicrotask(() => queueMicrotask(() => this.#gather(round + 1, seen)));
   }
 
-  private flush(): void {
-    this.isFlushPlanned = false;
-    const { session } = this;
+  #flush(): void {
+    this.#isFlushPlanned = false;
+    const session = this.#session;
     if (!session) return;
-    if (this.isSessionOpen && this.touched.size > 0) {
-      const touched = [...this.touched];
-      this.touched.clear();
+    if (this.#isSessionOpen && this.#touched.size > 0) {
+      const touched = [...this.#touched];
+      this.#touched.clear();
       // What they write plans no other flush.
-      this.isFlushPlanned = true;
+      this.#isFlushPlanned = true;
       for (const served of touched) served.serve(session);
-      this.isFlushPlanned = false;
+      this.#isFlushPlanned = false;
     }
     session.flush();
   }
 
-  private find(topic: string, group: string): Served | undefined {
-    const { route } = this;
+  #find(topic: string, group: string): Served | undefined {
+    const route = this.#route;
     if (route && route.topic === topic && route.group === group) return route.to;
     let only: Served | undefined;
     let count = 0;
-    for (const served of this.served) {
+    for (const served of this.#served) {
       if (served.isNamed(topic, group)) {
-        this.route = { topic, group, to: served };
+        this.#route = { topic, group, to: served };
         return served;
       }
       if (served.hasGroup(group)) {
@@ -257,7 +257,7 @@ export class Link implements SessionHost {
     return count === 1 ? only : undefined;
   }
 
-  private setState(state: ConnectionState): void {
+  #setState(state: ConnectionState): void {
     if (state === this.state) return;
     this.state = state;
     this.events.emit("state", state);

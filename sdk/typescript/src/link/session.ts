@@ -44,88 +44,93 @@ export function isAboutToken(error: PrombusError): boolean {
 }
 
 export class Session {
-  private readonly socket: Socket;
-  private readonly requests = new Map<string, Request>();
-  private controls: string[] = [];
-  private nextRequest = 0;
-  private isOpen = false;
-  private isOver = false;
-  private hasHeard = true;
-  private isProbing = false;
-  private readonly timers = new Set<ReturnType<typeof setTimeout>>();
-  private refreshFailures = 0;
+  readonly #socket: Socket;
+  readonly #requests = new Map<string, Request>();
+  #controls: string[] = [];
+  #nextRequest = 0;
+  #isOpen = false;
+  #isOver = false;
+  #hasHeard = true;
+  #isProbing = false;
+  readonly #timers = new Set<ReturnType<typeof setTimeout>>();
+  #refreshFailures = 0;
   /** Whether anything but the reply to AUTH came: then connecting again at once is worth it. */
   wasUseful = false;
 
-  constructor(private readonly host: SessionHost, implementation: WebSocketConstructor, private token: Token | undefined) {
+  readonly #host: SessionHost;
+  #token: Token | undefined;
+
+  constructor(host: SessionHost, implementation: WebSocketConstructor, token: Token | undefined) {
+    this.#host = host;
+    this.#token = token;
     const { settings } = host;
     const onTimeout = (): void => this.fail(new TimeoutError("timeout", `${settings.socketUrl} did not answer within ${settings.handshakeTimeoutMs} ms`));
-    const handshake = this.after(settings.handshakeTimeoutMs, onTimeout);
-    this.socket = new Socket(implementation, settings.socketUrl, {
-      onOpen: () => this.authenticate(() => this.begin(handshake)),
-      onText: (text) => this.receive(text),
-      onEnd: (reason) => this.finish(new UnreachableError("unreachable", `${settings.socketUrl}: ${reason}`)),
+    const handshake = this.#after(settings.handshakeTimeoutMs, onTimeout);
+    this.#socket = new Socket(implementation, settings.socketUrl, {
+      onOpen: () => this.#authenticate(() => this.#begin(handshake)),
+      onText: (text) => this.#receive(text),
+      onEnd: (reason) => this.#finish(new UnreachableError("unreachable", `${settings.socketUrl}: ${reason}`)),
     });
   }
 
   get openRequests(): number {
-    return this.requests.size;
+    return this.#requests.size;
   }
 
   /** Sends a frame with the next flush. */
   request(op: string, fields: object, request: Request): void {
-    this.nextRequest += 1;
-    const corr = REQUEST_PREFIX + this.nextRequest;
-    this.requests.set(corr, request);
-    this.controls.push(frame(op, { ...fields, corr }));
-    this.host.touch();
+    this.#nextRequest += 1;
+    const corr = REQUEST_PREFIX + this.#nextRequest;
+    this.#requests.set(corr, request);
+    this.#controls.push(frame(op, { ...fields, corr }));
+    this.#host.touch();
   }
 
   /** Sends what was gathered. */
   flush(): void {
-    if (this.controls.length > 0) {
-      const controls = this.controls;
-      this.controls = [];
-      for (const message of messages(controls)) this.socket.send(message);
+    if (this.#controls.length > 0) {
+      const controls = this.#controls;
+      this.#controls = [];
+      for (const message of messages(controls)) this.#socket.send(message);
     }
-    if (!this.isOpen) return;
+    if (!this.#isOpen) return;
     const nowMs = Date.now();
-    for (let message = this.host.outbox.nextMessage(nowMs); message; message = this.host.outbox.nextMessage(nowMs)) {
-      this.socket.send(message);
+    for (let message = this.#host.outbox.nextMessage(nowMs); message; message = this.#host.outbox.nextMessage(nowMs)) {
+      this.#socket.send(message);
     }
-    const resumesAtMs = this.host.outbox.resumesAtMs;
-    if (resumesAtMs > nowMs) this.after(resumesAtMs - nowMs + 1, () => this.host.touch());
+    const resumesAtMs = this.#host.outbox.resumesAtMs;
+    if (resumesAtMs > nowMs) this.#after(resumesAtMs - nowMs + 1, () => this.#host.touch());
   }
 
   /** Ends the connection because of an error. */
   fail(error: PrombusError): void {
-    this.finish(error);
-    this.socket.end(error.message);
+    this.#finish(error);
+    this.#socket.end(error.message);
   }
 
   close(): void {
     this.fail(errorFor("closed", "the client is closed"));
   }
 
-  private begin(handshake: ReturnType<typeof setTimeout>): void {
+  #begin(handshake: ReturnType<typeof setTimeout>): void {
     clearTimeout(handshake);
-    this.isOpen = true;
-    this.keepAlive();
-    this.scheduleRefresh();
-    this.host.onOpen();
-    this.host.touch();
+    this.#isOpen = true;
+    this.#keepAlive();
+    this.#scheduleRefresh();
+    this.#host.onOpen();
+    this.#host.touch();
   }
 
   /** Sends AUTH, which also asks for arrays of frames. */
-  private authenticate(onOk: () => void): void {
-    const fields = { token: this.token?.token, batch: true };
+  #authenticate(onOk: () => void): void {
+    const fields = { token: this.#token?.token, batch: true };
     const err = (error: PrombusError): void => this.fail(error);
     this.request("AUTH", fields, { ok: onOk, err, lost: () => undefined });
     this.flush();
   }
 
-  private receive(text: string): void {
-    this.hasHeard = true;
+  #receive(text: string): void {
+    this.#hasHeard = true;
     let frames: ServerFrame | ServerFrame[];
     try {
       frames = JSON.parse(text) as ServerFrame | ServerFrame[];
@@ -133,115 +138,115 @@ export class Session {
       return this.fail(new ProtocolError("protocol_error", "the server sent something that is not JSON", { cause }));
     }
     const nowMs = Date.now();
-    if (Array.isArray(frames)) for (const each of frames) this.take(each, nowMs);
-    else this.take(frames, nowMs);
-    this.host.onMessageEnd();
+    if (Array.isArray(frames)) for (const each of frames) this.#take(each, nowMs);
+    else this.#take(frames, nowMs);
+    this.#host.onMessageEnd();
   }
 
-  private take(frame: ServerFrame, nowMs: number): void {
-    if (this.isOver) return;
+  #take(frame: ServerFrame, nowMs: number): void {
+    if (this.#isOver) return;
     if (frame.op === "EVENT") {
       this.wasUseful = true;
-      this.host.onEvent(frame, nowMs);
+      this.#host.onEvent(frame, nowMs);
     } else if (frame.op === "OK") {
-      this.ok(frame);
+      this.#ok(frame);
     } else if (frame.op === "ERR") {
-      this.err(frame, nowMs);
+      this.#err(frame, nowMs);
     }
   }
 
-  private ok(frame: OkFrame): void {
+  #ok(frame: OkFrame): void {
     const { corr } = frame;
     if (corr === undefined) return;
-    const request = this.takeRequest(corr);
+    const request = this.#takeRequest(corr);
     if (request) return request.ok(frame);
     if (corr.startsWith(REQUEST_PREFIX)) return;
     this.wasUseful = true;
-    const isStored = frame.id !== undefined && frame.seq !== undefined && this.host.outbox.stored(corr, frame as OkFrame & { id: string; seq: number });
+    const isStored = frame.id !== undefined && frame.seq !== undefined && this.#host.outbox.stored(corr, frame as OkFrame & { id: string; seq: number });
     if (!isStored) this.fail(new ProtocolError("protocol_error", "replies to PUBLISH are incomplete or out of order"));
   }
 
-  private err(frame: ErrFrame, nowMs: number): void {
+  #err(frame: ErrFrame, nowMs: number): void {
     const error = errorOf(frame);
     const { corr } = frame;
-    if (corr === undefined) return this.errOfConnection(error);
-    const request = this.takeRequest(corr);
+    if (corr === undefined) return this.#errOfConnection(error);
+    const request = this.#takeRequest(corr);
     if (request) return request.err(error);
     if (corr.startsWith(REQUEST_PREFIX)) return;
-    if (!this.host.outbox.refused(corr, error, nowMs)) {
+    if (!this.#host.outbox.refused(corr, error, nowMs)) {
       this.fail(new ProtocolError("protocol_error", "replies to PUBLISH are out of order"));
     }
   }
 
   /** An error that answers no frame is about the connection, or says that a subscription ended; a new one finds out. */
-  private errOfConnection(error: PrombusError): void {
-    if (error.code === "rate_limited") this.host.settings.logger.warn?.("prombus: throttled", { error: error.message });
+  #errOfConnection(error: PrombusError): void {
+    if (error.code === "rate_limited") this.#host.settings.logger.warn?.("prombus: throttled", { error: error.message });
     else if (error.code === "forbidden") this.fail(new UnreachableError("unreachable", error.message, { cause: error }));
     else this.fail(error);
   }
 
-  private takeRequest(corr: string): Request | undefined {
-    const request = this.requests.get(corr);
-    if (request) this.requests.delete(corr);
+  #takeRequest(corr: string): Request | undefined {
+    const request = this.#requests.get(corr);
+    if (request) this.#requests.delete(corr);
     return request;
   }
 
   /** A connection that is silent is asked for a sign of life: AUTH with the same token changes nothing. */
-  private keepAlive(): void {
-    const { keepAliveMs } = this.host.settings;
-    this.after(keepAliveMs, () => {
-      if (this.hasHeard) {
-        this.isProbing = false;
-      } else if (this.isProbing) {
+  #keepAlive(): void {
+    const { keepAliveMs } = this.#host.settings;
+    this.#after(keepAliveMs, () => {
+      if (this.#hasHeard) {
+        this.#isProbing = false;
+      } else if (this.#isProbing) {
         return this.fail(new UnreachableError("unreachable", `nothing came from the server for ${2 * keepAliveMs} ms`));
       } else {
-        this.isProbing = true;
-        this.authenticate(() => undefined);
+        this.#isProbing = true;
+        this.#authenticate(() => undefined);
       }
-      this.hasHeard = false;
-      this.keepAlive();
+      this.#hasHeard = false;
+      this.#keepAlive();
     });
   }
 
   /** Replaces the token on this connection before it expires, so that leases stay. */
-  private scheduleRefresh(): void {
-    if (typeof this.host.settings.token !== "function") return;
-    const delayMs = refreshDelayMs(this.token, Date.now());
-    if (delayMs !== undefined) this.after(delayMs, () => void this.refresh());
+  #scheduleRefresh(): void {
+    if (typeof this.#host.settings.token !== "function") return;
+    const delayMs = refreshDelayMs(this.#token, Date.now());
+    if (delayMs !== undefined) this.#after(delayMs, () => void this.#refresh());
   }
 
-  private async refresh(): Promise<void> {
+  async #refresh(): Promise<void> {
     try {
-      const token = await askToken(this.host.settings.token);
-      if (this.isOver || !token) return;
-      this.refreshFailures = 0;
-      this.token = token;
-      this.host.onToken(token);
-      this.authenticate(() => this.scheduleRefresh());
+      const token = await askToken(this.#host.settings.token);
+      if (this.#isOver || !token) return;
+      this.#refreshFailures = 0;
+      this.#token = token;
+      this.#host.onToken(token);
+      this.#authenticate(() => this.#scheduleRefresh());
     } catch (error) {
-      this.refreshFailures += 1;
-      this.host.settings.logger.warn?.("prombus: no fresh token", { error });
-      const { baseMs, capMs } = this.host.settings.reconnect;
-      if (!this.isOver) this.after(backoffMs(baseMs, capMs, this.refreshFailures + 2, Math.random()), () => void this.refresh());
+      this.#refreshFailures += 1;
+      this.#host.settings.logger.warn?.("prombus: no fresh token", { error });
+      const { baseMs, capMs } = this.#host.settings.reconnect;
+      if (!this.#isOver) this.#after(backoffMs(baseMs, capMs, this.#refreshFailures + 2, Math.random()), () => void this.#refresh());
     }
   }
 
-  private finish(why: PrombusError): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    for (const timer of this.timers) clearTimeout(timer);
-    const requests = [...this.requests.values()];
-    this.requests.clear();
+  #finish(why: PrombusError): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    const requests = [...this.#requests.values()];
+    this.#requests.clear();
     for (const request of requests) request.lost();
-    this.host.onEnd(why);
+    this.#host.onEnd(why);
   }
 
-  private after(ms: number, call: () => void): ReturnType<typeof setTimeout> {
+  #after(ms: number, call: () => void): ReturnType<typeof setTimeout> {
     const timer = background(() => {
-      this.timers.delete(timer);
+      this.#timers.delete(timer);
       call();
     }, ms);
-    this.timers.add(timer);
+    this.#timers.add(timer);
     return timer;
   }
 }

@@ -1,7 +1,7 @@
 /** PUBLISH frames, and the record that a publish resolves to. */
 
 import { BadJsonError, messageOf } from "../errors.js";
-import type { PublishOptions, StoredRecord } from "../record.js";
+import type { OutgoingEvent, PublishOptions, StoredRecord } from "../record.js";
 
 /** The options as the server takes them; an option it does not know would be refused. */
 export function wireOptions(options: PublishOptions, id: string | undefined, headers: Record<string, string> | undefined): PublishOptions {
@@ -24,15 +24,15 @@ export function encodePayload(payload: unknown): string {
 /** Adds a PUBLISH frame's text together, without `corr` and the closing brace. */
 export class PublishEncoder {
   /** The text before the payload of the last topic; mostly the next one is the same. */
-  private lastTopic: string | undefined;
-  private lastHead = "";
+  #lastTopic: string | undefined;
+  #lastHead = "";
 
   encode(topic: string, payload: string, options: PublishOptions | undefined, id: string | undefined): string {
-    if (topic !== this.lastTopic) {
-      this.lastHead = `{"op":"PUBLISH","topic":${JSON.stringify(topic)},"payload":`;
-      this.lastTopic = topic;
+    if (topic !== this.#lastTopic) {
+      this.#lastHead = `{"op":"PUBLISH","topic":${JSON.stringify(topic)},"payload":`;
+      this.#lastTopic = topic;
     }
-    const head = this.lastHead + payload;
+    const head = this.#lastHead + payload;
     if (options) return `${head},"opts":${JSON.stringify(options)}`;
     return id === undefined ? head : `${head},"opts":{"id":"${id}"}`;
   }
@@ -61,4 +61,20 @@ export function storedRecord<T>(topic: string, payload: T, options: PublishOptio
   if (tags !== undefined) record.tags = tags;
   if (receipt.duplicate) record.duplicate = true;
   return record;
+}
+
+/** Events of an atomic step as the server takes them. */
+export function stepEvents(events: readonly OutgoingEvent[], traced: Record<string, string> | undefined): Required<OutgoingEvent>[] {
+  return events.map(({ topic, payload, opts = {} }) => {
+    const headers = traced ? { ...traced, ...opts.headers } : opts.headers;
+    return { topic, payload, opts: wireOptions(opts, opts.id, headers) };
+  });
+}
+
+/** The records of an atomic step. */
+export function stepRecords(events: readonly Required<OutgoingEvent>[], receipts: readonly Receipt[] = []): StoredRecord[] {
+  return events.flatMap(({ topic, payload, opts }, at) => {
+    const receipt = receipts[at];
+    return receipt ? [storedRecord(topic, payload, opts, receipt)] : [];
+  });
 }

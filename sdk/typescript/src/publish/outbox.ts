@@ -39,64 +39,67 @@ const MAX_RETRY_MS = 30_000;
 const MIN_WINDOW = 8;
 
 export class Outbox {
-  private readonly queued = new Deque<Entry>();
-  private readonly inFlight = new Deque<Entry>();
+  readonly #queued = new Deque<Entry>();
+  readonly #inFlight = new Deque<Entry>();
   /** Rate-limited ones, sent again before all others when `resumeAtMs` has come. */
-  private limited: Entry[] = [];
-  private queuedBytes = 0;
-  private inFlightBytes = 0;
-  private nextCorr = 0;
-  private resumeAtMs = 0;
+  #limited: Entry[] = [];
+  #queuedBytes = 0;
+  #inFlightBytes = 0;
+  #nextCorr = 0;
+  #resumeAtMs = 0;
   /** How many may be in flight: halved by a rate limit, growing back with each reply. */
-  private window: number;
-  private ended: PrombusError | undefined;
+  #window: number;
+  #ended: PrombusError | undefined;
   /** Counts calls of `push`, so that the flush sees whether more are coming. */
   pushed = 0;
 
-  constructor(private readonly limits: OutboxLimits) {
-    this.window = limits.maxInFlight;
+  readonly #limits: OutboxLimits;
+
+  constructor(limits: OutboxLimits) {
+    this.#limits = limits;
+    this.#window = limits.maxInFlight;
   }
 
   /** Publishes that are not answered. */
   get size(): number {
-    return this.queued.length + this.inFlight.length + this.limited.length;
+    return this.#queued.length + this.#inFlight.length + this.#limited.length;
   }
 
   /** Takes a publish in, or rejects it; what comes back takes it out again where it is not sent yet. */
   push(publish: PendingPublish): (() => boolean) | undefined {
     const bytes = publish.text.length;
-    if (this.ended) {
-      publish.reject(this.ended);
+    if (this.#ended) {
+      publish.reject(this.#ended);
       return undefined;
     }
-    const isFull = this.queued.length >= this.limits.maxQueued || this.queuedBytes + bytes > this.limits.maxQueuedBytes;
-    if (isFull && this.queued.length > 0) {
-      publish.reject(new QueueFullError("queue_full", `${this.queued.length} publishes wait to be sent already; await some of them first`));
+    const isFull = this.#queued.length >= this.#limits.maxQueued || this.#queuedBytes + bytes > this.#limits.maxQueuedBytes;
+    if (isFull && this.#queued.length > 0) {
+      publish.reject(new QueueFullError("queue_full", `${this.#queued.length} publishes wait to be sent already; await some of them first`));
       return undefined;
     }
-    this.nextCorr += 1;
+    this.#nextCorr += 1;
     this.pushed += 1;
     const entry = publish as Entry;
-    entry.corr = String(this.nextCorr);
+    entry.corr = String(this.#nextCorr);
     entry.sent = 0;
-    this.queued.push(entry);
-    this.queuedBytes += bytes;
-    return () => this.withdraw(entry);
+    this.#queued.push(entry);
+    this.#queuedBytes += bytes;
+    return () => this.#withdraw(entry);
   }
 
   /** The next message to send; nothing where there is none or no room for it. */
   nextMessage(nowMs: number): string | undefined {
-    if (nowMs < this.resumeAtMs || (this.limited.length > 0 && this.inFlight.length > 0)) return undefined;
-    if (this.limited.length > 0) this.requeue(this.limited.splice(0));
+    if (nowMs < this.#resumeAtMs || (this.#limited.length > 0 && this.#inFlight.length > 0)) return undefined;
+    if (this.#limited.length > 0) this.#requeue(this.#limited.splice(0));
     let message = "";
     while (message.length < MESSAGE_CHARS) {
-      const entry = this.queued.peek();
-      if (!entry || !this.hasRoomFor(entry)) break;
-      this.queued.shift();
-      this.queuedBytes -= entry.text.length;
-      this.inFlightBytes += entry.text.length;
+      const entry = this.#queued.peek();
+      if (!entry || !this.#hasRoomFor(entry)) break;
+      this.#queued.shift();
+      this.#queuedBytes -= entry.text.length;
+      this.#inFlightBytes += entry.text.length;
       entry.sent += 1;
-      this.inFlight.push(entry);
+      this.#inFlight.push(entry);
       message += (message ? "," : "[") + entry.text + ',"corr":"' + entry.corr + '"}';
     }
     return message ? message + "]" : undefined;
@@ -104,14 +107,14 @@ export class Outbox {
 
   /** When sending goes on after a rate limit; 0 where none is waited out. */
   get resumesAtMs(): number {
-    return this.limited.length > 0 ? this.resumeAtMs : 0;
+    return this.#limited.length > 0 ? this.#resumeAtMs : 0;
   }
 
   /** The server stored a publish. False where the reply is not that of the oldest one. */
   stored(corr: string, receipt: Receipt): boolean {
-    const entry = this.answered(corr);
+    const entry = this.#answered(corr);
     if (!entry) return false;
-    if (this.window < this.limits.maxInFlight) this.window += 1;
+    if (this.#window < this.#limits.maxInFlight) this.#window += 1;
     if (receipt.duplicate && entry.hasGeneratedId && entry.sent > 1) receipt.duplicate = false;
     entry.resolve(receipt);
     return true;
@@ -119,16 +122,16 @@ export class Outbox {
 
   /** The server refused a publish. False where the reply is not that of the oldest one. */
   refused(corr: string, error: PrombusError, nowMs: number): boolean {
-    const entry = this.answered(corr);
+    const entry = this.#answered(corr);
     if (!entry) return false;
     if (error.code === "rate_limited" && entry.waitForRateLimit) {
-      if (this.limited.length === 0) this.window = Math.max(MIN_WINDOW, this.window >> 1);
-      this.limited.push(entry);
-      this.resumeAtMs = nowMs + Math.min(MAX_RETRY_MS, error.retryAfterMs ?? DEFAULT_RETRY_MS);
+      if (this.#limited.length === 0) this.#window = Math.max(MIN_WINDOW, this.#window >> 1);
+      this.#limited.push(entry);
+      this.#resumeAtMs = nowMs + Math.min(MAX_RETRY_MS, error.retryAfterMs ?? DEFAULT_RETRY_MS);
     } else if (error.code === "shutting_down" && entry.isIdempotent) {
       // The next server takes it; this one closes the connection in a moment.
-      this.limited.push(entry);
-      this.resumeAtMs = nowMs + DEFAULT_RETRY_MS;
+      this.#limited.push(entry);
+      this.#resumeAtMs = nowMs + DEFAULT_RETRY_MS;
     } else {
       entry.reject(error);
     }
@@ -138,47 +141,47 @@ export class Outbox {
   /** The connection is gone: what may be sent again is queued again before all others. */
   rewind(): void {
     const again: Entry[] = [];
-    for (const entry of this.inFlight.drain()) {
+    for (const entry of this.#inFlight.drain()) {
       if (entry.isIdempotent) again.push(entry);
       else entry.reject(new UnknownOutcomeError("unknown_outcome", "the connection broke before the reply, so the event may be stored or not; publish with an id"));
     }
-    this.inFlightBytes = 0;
-    this.resumeAtMs = 0;
-    this.requeue([...this.limited.splice(0), ...again]);
+    this.#inFlightBytes = 0;
+    this.#resumeAtMs = 0;
+    this.#requeue([...this.#limited.splice(0), ...again]);
   }
 
   /** The client ended: everything is answered with that. */
   end(error: PrombusError): void {
-    this.ended = error;
-    const all = [...this.inFlight.drain(), ...this.limited.splice(0), ...this.queued.drain()];
-    this.inFlightBytes = this.queuedBytes = 0;
+    this.#ended = error;
+    const all = [...this.#inFlight.drain(), ...this.#limited.splice(0), ...this.#queued.drain()];
+    this.#inFlightBytes = this.#queuedBytes = 0;
     for (const entry of all) entry.reject(error);
   }
 
-  private requeue(entries: Entry[]): void {
-    for (const entry of entries) this.queuedBytes += entry.text.length;
-    this.queued.prepend(entries);
+  #requeue(entries: Entry[]): void {
+    for (const entry of entries) this.#queuedBytes += entry.text.length;
+    this.#queued.prepend(entries);
   }
 
-  private answered(corr: string): Entry | undefined {
-    const entry = this.inFlight.peek();
+  #answered(corr: string): Entry | undefined {
+    const entry = this.#inFlight.peek();
     if (entry?.corr !== corr) return undefined;
-    this.inFlight.shift();
-    this.inFlightBytes -= entry.text.length;
+    this.#inFlight.shift();
+    this.#inFlightBytes -= entry.text.length;
     return entry;
   }
 
-  private hasRoomFor(entry: Entry): boolean {
-    if (this.inFlight.length === 0) return true;
-    return this.inFlight.length < this.window && this.inFlightBytes + entry.text.length <= this.limits.maxInFlightBytes;
+  #hasRoomFor(entry: Entry): boolean {
+    if (this.#inFlight.length === 0) return true;
+    return this.#inFlight.length < this.#window && this.#inFlightBytes + entry.text.length <= this.#limits.maxInFlightBytes;
   }
 
-  private withdraw(entry: Entry): boolean {
+  #withdraw(entry: Entry): boolean {
     if (entry.sent > 0) return false;
-    const before = this.queued.length;
-    this.queued.retain((other) => other !== entry);
-    if (this.queued.length === before) return false;
-    this.queuedBytes -= entry.text.length;
+    const before = this.#queued.length;
+    this.#queued.retain((other) => other !== entry);
+    if (this.#queued.length === before) return false;
+    this.#queuedBytes -= entry.text.length;
     return true;
   }
 }

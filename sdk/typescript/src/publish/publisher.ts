@@ -19,40 +19,44 @@ export interface PublishCallOptions extends PublishOptions {
 export type BatchResult<T> = { ok: true; record: StoredRecord<T> } | { ok: false; error: PrombusError };
 
 export class Publisher {
-  private readonly encoder = new PublishEncoder();
-  private readonly ids = new IdGenerator();
+  readonly #encoder = new PublishEncoder();
+  readonly #ids = new IdGenerator();
   /** Takes nothing new: the client is closing. */
   isClosing = false;
 
-  constructor(private readonly link: Link) {}
+  readonly #link: Link;
+
+  constructor(link: Link) {
+    this.#link = link;
+  }
 
   publish<In>(topic: TopicName<In, unknown>, payload: In, options: PublishCallOptions | undefined): Promise<StoredRecord<In>> {
     const name = nameOf(topic);
     const schema = schemaOf(topic);
-    if (!schema) return this.send(name, payload, options);
+    if (!schema) return this.#send(name, payload, options);
     const checked = new Promise<void>((resolve) => resolve(checkPayload(schema, name, payload)));
-    return checked.then(() => this.send(name, payload, options));
+    return checked.then(() => this.#send(name, payload, options));
   }
 
   /** All at once and in order; each has its own outcome. */
   async batch<T>(events: readonly OutgoingEvent<T>[], options: PublishCallOptions): Promise<BatchResult<T>[]> {
-    const settled = await Promise.allSettled(events.map(async ({ topic, payload, opts }) => this.send(topic, payload, { ...options, ...opts })));
+    const settled = await Promise.allSettled(events.map(async ({ topic, payload, opts }) => this.#send(topic, payload, { ...options, ...opts })));
     options.signal?.throwIfAborted();
     return settled.map((result) =>
       result.status === "fulfilled" ? { ok: true, record: result.value } : { ok: false, error: result.reason as PrombusError },
     );
   }
 
-  private send<T>(topic: string, payload: T, options: PublishCallOptions | undefined): Promise<StoredRecord<T>> {
+  #send<T>(topic: string, payload: T, options: PublishCallOptions | undefined): Promise<StoredRecord<T>> {
     return new Promise((resolve, reject) => {
       if (this.isClosing) return reject(new ClosedError("closed", "the client is closing"));
       if (options?.signal?.aborted) return reject(options.signal.reason);
-      const { idempotent, trace, waitForRateLimit } = this.link.settings;
+      const { idempotent, trace, waitForRateLimit } = this.#link.settings;
       const givenId = options?.id;
-      const id = givenId ?? (idempotent ? this.ids.generate(Date.now()) : undefined);
-      const wire = options || trace.inject ? this.wire(options ?? {}, id) : undefined;
-      const withdraw = this.link.outbox.push({
-        text: this.encoder.encode(topic, encodePayload(payload), wire, id),
+      const id = givenId ?? (idempotent ? this.#ids.generate(Date.now()) : undefined);
+      const wire = options || trace.inject ? this.#wire(options ?? {}, id) : undefined;
+      const withdraw = this.#link.outbox.push({
+        text: this.#encoder.encode(topic, encodePayload(payload), wire, id),
         isIdempotent: id !== undefined,
         hasGeneratedId: givenId === undefined,
         waitForRateLimit: options?.waitForRateLimit ?? waitForRateLimit,
@@ -60,12 +64,12 @@ export class Publisher {
         reject,
       });
       if (options?.signal) onAbort(options.signal, withdraw, reject);
-      this.link.touch();
+      this.#link.touch();
     });
   }
 
-  private wire(options: PublishOptions, id: string | undefined): PublishOptions {
-    const traced = this.link.settings.trace.inject?.();
+  #wire(options: PublishOptions, id: string | undefined): PublishOptions {
+    const traced = this.#link.settings.trace.inject?.();
     return wireOptions(options, id, traced ? { ...traced, ...options.headers } : options.headers);
   }
 }

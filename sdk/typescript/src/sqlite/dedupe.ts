@@ -9,23 +9,26 @@ CREATE INDEX IF NOT EXISTS prombus_marks_until ON prombus_marks (until_ms)`;
 const PRUNED = 10;
 
 export class SqliteDedupe implements DedupeStore {
-  private readonly find: SqliteStatement;
-  private readonly put: SqliteStatement;
-  private readonly prune: SqliteStatement;
+  readonly #find: SqliteStatement;
+  readonly #put: SqliteStatement;
+  readonly #prune: SqliteStatement;
 
-  constructor(database: SqliteDatabase, private readonly now: () => number = Date.now) {
+  readonly #now: () => number;
+
+  constructor(database: SqliteDatabase, now: () => number = Date.now) {
+    this.#now = now;
     database.exec(SCHEMA);
-    this.find = database.prepare("SELECT 1 FROM prombus_marks WHERE key = ? AND until_ms > ?");
-    this.put = database.prepare("INSERT INTO prombus_marks (key, until_ms) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET until_ms = excluded.until_ms");
-    this.prune = database.prepare(`DELETE FROM prombus_marks WHERE key IN (SELECT key FROM prombus_marks WHERE until_ms <= ? LIMIT ${PRUNED})`);
+    this.#find = database.prepare("SELECT 1 FROM prombus_marks WHERE key = ? AND until_ms > ?");
+    this.#put = database.prepare("INSERT INTO prombus_marks (key, until_ms) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET until_ms = excluded.until_ms");
+    this.#prune = database.prepare(`DELETE FROM prombus_marks WHERE key IN (SELECT key FROM prombus_marks WHERE until_ms <= ? LIMIT ${PRUNED})`);
   }
 
   seen(key: string): boolean {
-    return this.find.get(key, this.now()) !== undefined;
+    return this.#find.get(key, this.#now()) !== undefined;
   }
 
   mark(key: string, ttlMs: number): void {
-    this.prune.run(this.now());
-    this.put.run(key, this.now() + ttlMs);
+    this.#prune.run(this.#now());
+    this.#put.run(key, this.#now() + ttlMs);
   }
 }

@@ -74,13 +74,16 @@ interface Row {
 }
 
 export class SqliteOutbox implements OutboxStore {
-  private readonly worker = `node-${crypto.randomUUID()}`;
-  private readonly statements: Record<"add" | "claim" | "sent" | "retry" | "fail" | "requeue", SqliteStatement>;
+  readonly #worker = `node-${crypto.randomUUID()}`;
+  readonly #statements: Record<"add" | "claim" | "sent" | "retry" | "fail" | "requeue", SqliteStatement>;
 
-  constructor(database: SqliteDatabase, private readonly now: () => number = Date.now) {
+  readonly #now: () => number;
+
+  constructor(database: SqliteDatabase, now: () => number = Date.now) {
+    this.#now = now;
     database.exec(SCHEMA);
     const prepare = (sql: string): SqliteStatement => database.prepare(sql);
-    this.statements = { add: prepare(ADD), claim: prepare(CLAIM), sent: prepare(SENT), retry: prepare(RETRY), fail: prepare(FAIL), requeue: prepare(REQUEUE) };
+    this.#statements = { add: prepare(ADD), claim: prepare(CLAIM), sent: prepare(SENT), retry: prepare(RETRY), fail: prepare(FAIL), requeue: prepare(REQUEUE) };
   }
 
   add({ topic, payload, id, opts = {} }: OutboxEvent): string {
@@ -88,28 +91,28 @@ export class SqliteOutbox implements OutboxStore {
     const list = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
     const text = JSON.stringify(payload);
     if (text === undefined) throw new TypeError("the payload is not JSON");
-    const row = this.statements.add.get(id ?? null, topic, text, key, ts, list(opts.headers), list(opts.tags), list(opts.caused_by), sid);
+    const row = this.#statements.add.get(id ?? null, topic, text, key, ts, list(opts.headers), list(opts.tags), list(opts.caused_by), sid);
     return (row as { id: string }).id;
   }
 
   claimBatch(limit: number, leaseMs: number): ClaimedEvent[] {
-    const nowMs = this.now();
-    const rows = this.statements.claim.all(this.worker, nowMs + leaseMs, nowMs, limit) as Row[];
+    const nowMs = this.#now();
+    const rows = this.#statements.claim.all(this.#worker, nowMs + leaseMs, nowMs, limit) as Row[];
     // What an UPDATE returns has no order of its own.
     return rows.sort((one, other) => one.seq - other.seq).map(claimed);
   }
 
   markSent(row: number, seq: number): void {
-    this.statements.sent.run(row, this.now(), seq);
+    this.#statements.sent.run(row, this.#now(), seq);
   }
 
   markError(row: number, error: string, retryAtMs: number | undefined): void {
-    if (retryAtMs === undefined) this.statements.fail.run(row, this.worker, error);
-    else this.statements.retry.run(row, this.worker, Math.ceil(retryAtMs), error);
+    if (retryAtMs === undefined) this.#statements.fail.run(row, this.#worker, error);
+    else this.#statements.retry.run(row, this.#worker, Math.ceil(retryAtMs), error);
   }
 
   requeueExpired(): number {
-    return Number(this.statements.requeue.run(this.now()).changes);
+    return Number(this.#statements.requeue.run(this.#now()).changes);
   }
 }
 

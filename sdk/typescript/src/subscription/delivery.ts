@@ -1,6 +1,6 @@
 /** An event under a lease, and what a subscriber does with it. */
 
-import type { DeliveryContext, EventRecord, OutgoingEvent, StoredRecord } from "../record.js";
+import { contextOf, type DeliveryContext, type EventRecord, type OutgoingEvent, type StoredRecord } from "../record.js";
 import type { Membership } from "./membership.js";
 
 /** An event that is leased to this subscription until it is settled. The first settlement counts. */
@@ -10,9 +10,11 @@ export class Delivery<T = unknown> {
   /** @internal Whether it was handed to a handler or an iterator. */
   isTaken = false;
 
+  readonly #membership: Membership;
+
   /** @internal */
   constructor(
-    private readonly membership: Membership,
+    membership: Membership,
     readonly event: EventRecord<T>,
     /** The number of this delivery of the event, from 1. */
     public attempt: number,
@@ -26,35 +28,36 @@ export class Delivery<T = unknown> {
     public leasedAtMs: number,
     /** @internal When the event first came. */
     readonly receivedAtMs: number,
-  ) {}
+  ) {
+    this.#membership = membership;
+  }
 
   get payload(): T {
     return this.event.payload;
   }
 
   get context(): DeliveryContext {
-    const { topic, id, ts, seq } = this.event;
-    return { attempt: this.attempt, maxAttempts: this.maxAttempts, cursor: { topic, lastId: id, lastTs: ts, lastSeq: seq } };
+    return contextOf(this.event, this.attempt, this.maxAttempts);
   }
 
   /** Acknowledges. Acknowledgements share frames, and go again after a break until the server has them. */
   ack(): void {
-    if (this.settle()) this.membership.ack(this);
+    if (this.#settle()) this.#membership.ack(this);
   }
 
   /** Acknowledges and waits until the server has it; rejects with `lease_lost` where another member holds the event. */
   ackConfirmed(): Promise<void> {
-    return this.settle() ? this.membership.ackConfirmed(this) : Promise.resolve();
+    return this.#settle() ? this.#membership.ackConfirmed(this) : Promise.resolve();
   }
 
   /** Brings the event back after a backoff, or after `delayMs`. */
   nack(reason?: string, delayMs?: number): void {
-    if (this.settle()) this.membership.nack(this, reason, delayMs);
+    if (this.#settle()) this.#membership.nack(this, reason, delayMs);
   }
 
   /** Sets the deadline to now + `extendMs`. Leases are extended by themselves up to `maxExtensionMs`. */
   extend(extendMs?: number): void {
-    if (!this.isSettled) this.membership.extend([this], extendMs);
+    if (!this.isSettled) this.#membership.extend([this], extendMs);
   }
 
   /**
@@ -62,11 +65,11 @@ export class Delivery<T = unknown> {
    * `unknown_outcome` when the connection breaks before the reply; the event comes again exactly if nothing happened.
    */
   async ackAndPublish<P = unknown>(events: readonly OutgoingEvent<P>[]): Promise<StoredRecord<P>[]> {
-    const stored = await this.membership.ackAndPublish(this, events);
+    const stored = await this.#membership.ackAndPublish(this, events);
     return stored as StoredRecord<P>[];
   }
 
-  private settle(): boolean {
+  #settle(): boolean {
     if (this.isSettled) return false;
     this.isSettled = true;
     return true;

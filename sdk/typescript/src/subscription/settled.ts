@@ -15,29 +15,29 @@ const REPEATED_MS = 120_000;
 const MAX_REPEATED = 524_288;
 
 export class SettledMemory {
-  private readonly recent = new Deque<{ atMs: number; keys: string[] }>();
-  private recentCount = 0;
-  private readonly repeated = new Set<string>();
-  private repeatedUntilMs = 0;
+  readonly #recent = new Deque<{ atMs: number; keys: string[] }>();
+  #recentCount = 0;
+  readonly #repeated = new Set<string>();
+  #repeatedUntilMs = 0;
 
   /** The server confirmed these. */
   confirmed(keys: string[], nowMs: number): void {
-    if (this.repeated.size > 0) for (const key of keys) this.repeated.delete(key);
-    this.recent.push({ atMs: nowMs, keys });
-    this.recentCount += keys.length;
-    for (let oldest = this.recent.peek(); oldest && this.recent.length > 1; oldest = this.recent.peek()) {
-      if (oldest.atMs > nowMs - RECENT_MS && this.recentCount <= MAX_RECENT) break;
-      this.recent.shift();
-      this.recentCount -= oldest.keys.length;
+    if (this.#repeated.size > 0) for (const key of keys) this.#repeated.delete(key);
+    this.#recent.push({ atMs: nowMs, keys });
+    this.#recentCount += keys.length;
+    for (let oldest = this.#recent.peek(); oldest && this.#recent.length > 1; oldest = this.#recent.peek()) {
+      if (oldest.atMs > nowMs - RECENT_MS && this.#recentCount <= MAX_RECENT) break;
+      this.#recent.shift();
+      this.#recentCount -= oldest.keys.length;
     }
   }
 
   /** The connection broke; these were acknowledged and not confirmed. */
   onDisconnect(unconfirmed: Iterable<string>, nowMs: number): void {
-    for (const { atMs, keys } of this.recent.drain()) {
+    for (const { atMs, keys } of this.#recent.drain()) {
       if (atMs > nowMs - RECENT_MS) this.expect(keys, nowMs);
     }
-    this.recentCount = 0;
+    this.#recentCount = 0;
     this.expect(unconfirmed, nowMs);
   }
 
@@ -46,18 +46,18 @@ export class SettledMemory {
    * or the server did not take it.
    */
   expect(keys: Iterable<string>, nowMs: number): void {
-    if (nowMs > this.repeatedUntilMs) this.repeated.clear();
-    this.repeatedUntilMs = nowMs + REPEATED_MS;
-    for (const key of keys) if (this.repeated.size < MAX_REPEATED) this.repeated.add(key);
+    if (nowMs > this.#repeatedUntilMs) this.#repeated.clear();
+    this.#repeatedUntilMs = nowMs + REPEATED_MS;
+    for (const key of keys) if (this.#repeated.size < MAX_REPEATED) this.#repeated.add(key);
   }
 
   /** Whether a delivery is of an event that was acknowledged before the connection broke. */
   isRepeated(key: string, nowMs: number): boolean {
-    if (this.repeated.size === 0) return false;
-    if (nowMs > this.repeatedUntilMs) {
-      this.repeated.clear();
+    if (this.#repeated.size === 0) return false;
+    if (nowMs > this.#repeatedUntilMs) {
+      this.#repeated.clear();
       return false;
     }
-    return this.repeated.has(key);
+    return this.#repeated.has(key);
   }
 }

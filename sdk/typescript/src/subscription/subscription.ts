@@ -13,48 +13,53 @@ import { PayloadParser } from "./parsing.js";
 
 /** A subscription with a handler at work. */
 export class Subscription {
-  private stopping: Promise<void> | undefined;
+  #stopping: Promise<void> | undefined;
+  readonly #membership: Membership;
+  readonly #handlersIdle: () => Promise<void>;
 
   /** @internal */
   constructor(
-    private readonly membership: Membership,
-    private readonly handlersIdle: () => Promise<void>,
+    membership: Membership,
+    handlersIdle: () => Promise<void>,
     /** Resolves when nothing more will come, with the reason where it was not `unsubscribe`. Never rejects. */
     readonly done: Promise<PrombusError | undefined>,
-  ) {}
+  ) {
+    this.#membership = membership;
+    this.#handlersIdle = handlersIdle;
+  }
 
   get topic(): string {
-    return this.membership.topic;
+    return this.#membership.topic;
   }
 
   /** The group; that of an ephemeral subscription is named by the server. */
   get group(): string {
-    return this.membership.group;
+    return this.#membership.group;
   }
 
   /** Stops delivery to this subscription; handlers that run go on. */
   pause(): void {
-    this.membership.setPaused(true);
+    this.#membership.setPaused(true);
   }
 
   resume(): void {
-    this.membership.setPaused(false);
+    this.#membership.setPaused(false);
   }
 
   /** Takes nothing new, waits for the handlers that run, and leaves when their acknowledgements are confirmed. */
   unsubscribe(): Promise<void> {
-    this.stopping ??= this.stop();
-    return this.stopping;
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.unsubscribe();
   }
 
-  private async stop(): Promise<void> {
-    this.membership.stop();
-    await this.handlersIdle();
-    await this.membership.leave();
+  async #stop(): Promise<void> {
+    this.#membership.stop();
+    await this.#handlersIdle();
+    await this.#membership.leave();
   }
 }
 

@@ -20,7 +20,11 @@ const RETRY_BASE_MS = 100;
 const RETRY_CAP_MS = 3_000;
 
 export class HttpTransport {
-  constructor(private readonly link: Link) {}
+  readonly #link: Link;
+
+  constructor(link: Link) {
+    this.#link = link;
+  }
 
   /** The reply of a request as JSON. */
   async json<R>(request: HttpRequest): Promise<R> {
@@ -38,7 +42,7 @@ export class HttpTransport {
     const isRead = (request.method ?? "GET") === "GET";
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.sendOnce(request);
+        return await this.#sendOnce(request);
       } catch (error) {
         request.signal?.throwIfAborted();
         const isPassing = error instanceof PrombusError && error.retryable;
@@ -49,10 +53,10 @@ export class HttpTransport {
     }
   }
 
-  private async sendOnce({ method = "GET", path, query, body, signal }: HttpRequest): Promise<Response> {
-    if (this.link.ended) throw this.link.ended;
-    const { httpUrl, fetch } = this.link.settings;
-    const token = await this.link.currentToken();
+  async #sendOnce({ method = "GET", path, query, body, signal }: HttpRequest): Promise<Response> {
+    if (this.#link.ended) throw this.#link.ended;
+    const { httpUrl, fetch } = this.#link.settings;
+    const token = await this.#link.currentToken();
     const headers: Record<string, string> = {};
     if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
     if (body !== undefined) headers["content-type"] = "application/json";

@@ -23,45 +23,47 @@ export interface SocketListener {
 
 /** An open or opening WebSocket that ends exactly once. */
 export class Socket {
-  private isOver = false;
-  private readonly socket: WebSocketLike;
-  private failure = "";
+  #isOver = false;
+  readonly #socket: WebSocketLike;
+  #failure = "";
+  readonly #listener: SocketListener;
 
-  constructor(implementation: WebSocketConstructor, url: string, private readonly listener: SocketListener) {
+  constructor(implementation: WebSocketConstructor, url: string, listener: SocketListener) {
+    this.#listener = listener;
     const socket = new implementation(url);
-    this.socket = socket;
+    this.#socket = socket;
     socket.onopen = () => {
-      if (!this.isOver) listener.onOpen();
+      if (!this.#isOver) listener.onOpen();
     };
     socket.onmessage = ({ data }: { data: unknown }) => {
-      if (this.isOver) return;
+      if (this.#isOver) return;
       if (typeof data === "string") listener.onText(data);
       else this.end("the server sent a binary message");
     };
     socket.onerror = (event: { message?: string; error?: { message?: string } }) => {
-      this.failure = event.message || event.error?.message || "the connection failed";
+      this.#failure = event.message || event.error?.message || "the connection failed";
     };
     socket.onclose = (event: { code?: number; reason?: string }) => {
-      this.end(event.reason || this.failure || `the connection was closed (${event.code ?? 1006})`);
+      this.end(event.reason || this.#failure || `the connection was closed (${event.code ?? 1006})`);
     };
   }
 
   send(text: string): void {
-    if (!this.isOver) this.socket.send(text);
+    if (!this.#isOver) this.#socket.send(text);
   }
 
   /** Ends the socket here and now; the other side hears of it if it can. */
   end(reason: string, code = 1000): void {
-    if (this.isOver) return;
-    this.isOver = true;
+    if (this.#isOver) return;
+    this.#isOver = true;
     try {
-      this.socket.close(code, reason.slice(0, 60));
+      this.#socket.close(code, reason.slice(0, 60));
       // Closing waits for the other side, which may never answer.
-      if (this.socket.terminate) setTimeout(() => this.socket.terminate?.(), TERMINATE_MS);
+      if (this.#socket.terminate) setTimeout(() => this.#socket.terminate?.(), TERMINATE_MS);
     } catch {
       // A socket that is still connecting in some implementations cannot be closed; its events are ignored.
     }
-    this.listener.onEnd(reason);
+    this.#listener.onEnd(reason);
   }
 }
 

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type * as Sdk from "@prombus/client";
 import { bundle, PACKAGE, serve, startBrowser } from "../support/browser.js";
 import { client } from "../support/clients.js";
-import { freePort, Server } from "../support/server.js";
+import { Server } from "../support/server.js";
 import { until } from "../support/waiting.js";
 
 declare global {
@@ -19,10 +19,8 @@ declare global {
 const PAGE = '<!doctype html><script type="module">import * as sdk from "./client.js"; window.sdk = sdk;</script>';
 
 test("the client works in a browser tab, through a restart of the server", async (context) => {
-  const port = await freePort();
-  const server = await Server.start(context, { config: "", port, corsOrigin: (origin) => origin } as never);
-  void port;
   const origin = await serve(context, { "/": PAGE, "/client.js": await bundle() });
+  const server = await Server.start(context, { config: `cors_origins = ["${origin}"]\n` });
   const browser = await startBrowser(context);
   const page = await browser.newPage();
   await page.goto(origin);
@@ -60,9 +58,9 @@ test("the client works in a browser tab, through a restart of the server", async
 });
 
 test("the live tail of the examples shows events as they come", async (context) => {
-  const server = await Server.start(context);
   const page = readFileSync(join(PACKAGE, "examples/live_tail.html"), "utf8");
   const origin = await serve(context, { "/": page, "/client.js": await bundle() });
+  const server = await Server.start(context, { config: `cors_origins = ["${origin}"]\n` });
   const browser = await startBrowser(context);
   const tab = await browser.newPage();
   await tab.goto(`${origin}/?url=${encodeURIComponent(server.url)}&topic=${encodeURIComponent("live.*")}`);
