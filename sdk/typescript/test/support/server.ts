@@ -53,7 +53,9 @@ export class Server {
     const { token, store = `file:${join(this.folder, "data")}` } = this.options;
     const flags = ["serve", "--listen", `127.0.0.1:${this.port}`, "--store", store, "--config", join(this.folder, "prombus.toml")];
     if (token) flags.push("--token", token);
-    const child = spawn(binary(), flags, { cwd: this.folder, stdio: ["ignore", "pipe", "pipe"] });
+    // The server takes variables that begin with PROMBUS_ for settings.
+    const { PROMBUS_BIN: _program, ...env } = process.env;
+    const child = spawn(binary(), flags, { cwd: this.folder, env, stdio: ["ignore", "pipe", "pipe"] });
     this.child = child;
     await new Promise<void>((resolve, reject) => {
       let said = "";
