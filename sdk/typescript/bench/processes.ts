@@ -17,7 +17,7 @@ export class Running {
     const { PROMBUS_BIN: _program, ...env } = process.env;
     const child = spawn(program, flags(folder), { cwd: folder, env, stdio: ["ignore", "ignore", "ignore"] });
     const running = new Running(folder, port, child);
-    await answers(port, child);
+    await listening(port, child);
     return running;
   }
 
@@ -57,7 +57,7 @@ function find(name: string): string | undefined {
   return folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
 }
 
-async function answers(port: number, child: ChildProcess): Promise<void> {
+async function listening(port: number, child: ChildProcess): Promise<void> {
   const until = Date.now() + READY_MS;
   for (;;) {
     if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);

@@ -2,7 +2,7 @@
 
 export interface System {
   readonly name: string;
-  /** Publishes `count` payloads with so many in flight, each answered. */
+  /** Publishes `count` payloads with so many in flight, each acknowledged. */
   publish(topic: string, payloads: readonly object[], inFlight: number): Promise<void>;
   /** Consumes them through a group, acknowledging each; gives what was seen. Ends when all are acknowledged. */
   consume(topic: string, count: number): Promise<number>;

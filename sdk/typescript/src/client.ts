@@ -42,7 +42,7 @@ export class Client {
     this.#http = new HttpTransport(this.#link);
     this.#publisher = new Publisher(this.#link);
     this.#started = abortable(this.#link.start(), signal);
-    // Who does not wait for `ready` hears of it by the event `closed`.
+    // A caller that does not await `ready` listens for the event `closed`.
     this.#started.catch(() => undefined);
     signal?.addEventListener("abort", () => this.#link.close(), { once: true });
   }
@@ -63,7 +63,7 @@ export class Client {
 
   /**
    * Publishes an event; resolves to the stored record once it is durable. Calls that are made together share few
-   * messages, so there is no need to await each. After a break what was not answered is sent again under the same id.
+   * messages, so there is no need to await each. After a break what was not acknowledged is sent again under the same id.
    */
   publish<In>(topic: Topic<In, unknown>, payload: NoInfer<In>, options?: PublishCallOptions): Promise<StoredRecord<In>>;
   publish<T>(topic: string, payload: T, options?: PublishCallOptions): Promise<StoredRecord<T>>;
@@ -78,7 +78,7 @@ export class Client {
 
   /**
    * Runs a handler for each event of a topic, or of a pattern, through a durable group (`null`: an ephemeral one).
-   * Acknowledges when it returns, refuses with the error's message when it throws, and extends leases meanwhile.
+   * Acknowledges when it returns, NACKs with the error's message when it throws, and extends leases meanwhile.
    */
   subscribe<T>(topic: TopicName<unknown, T>, group: string | null, handler: Handler<T>, options: SubscribeOptions<T> = {}): Promise<Subscription> {
     return subscribe(this.#link, topic, group ?? undefined, handler, options, (made) => this.#track(made));
@@ -141,7 +141,7 @@ export class Client {
 
   /**
    * Unsubscribes, waiting for the handlers that run, waits for the replies to what was published, and disconnects; all
-   * within `closeTimeoutMs`. What is not answered by then rejects with `closed`.
+   * within `closeTimeoutMs`. What is not acknowledged by then rejects with `closed`.
    */
   close(): Promise<void> {
     this.#closing ??= this.#shutDown();
@@ -182,5 +182,5 @@ export class Client {
   }
 }
 
-/** How often a closing client looks whether its publishes are answered. */
+/** How often a closing client looks whether its publishes are acknowledged. */
 const DRAIN_CHECK_MS = 2;

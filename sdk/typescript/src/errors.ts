@@ -4,7 +4,7 @@ import { RETRYABLE, type ReasonCode } from "./codes.js";
 
 /** What an error carries beside its code and message. */
 export interface ErrorDetails {
-  /** When to come again, where the server said so. */
+  /** When to come again, where the server says so. */
   retryAfterMs?: number | undefined;
   /** What caused it. */
   cause?: unknown;
@@ -16,7 +16,7 @@ export class PrombusError<C extends string = ReasonCode | (string & {})> extends
   readonly code: C;
   /** Whether the same call may succeed later. */
   readonly retryable: boolean;
-  /** When to come again, where the server said so. */
+  /** When to come again, where the server says so. */
   readonly retryAfterMs: number | undefined;
 
   constructor(code: C, message: string, details: ErrorDetails = {}) {

@@ -38,7 +38,7 @@ export function subscribeExactlyOnce<T>(
     const key = `${nameOf(topic)}/${group}/${delivery.event.topic}/${delivery.event.id}`;
     if (await dedupe.seen(key)) return;
     await handler(delivery);
-    // A handler that refused the event itself did not succeed.
+    // A handler that settled the event itself did not succeed.
     if (!delivery.isSettled) await dedupe.mark(key, ttlMs);
   };
   return client.subscribe(topic, group, once, rest);

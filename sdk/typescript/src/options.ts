@@ -23,9 +23,9 @@ export interface ClientOptions {
   idempotent?: boolean;
   /** Whether `publish` waits a rate limit out (default true) or rejects with `rate_limited`. */
   waitForRateLimit?: boolean;
-  /** Publishes that are sent and not answered (8,192). Others wait their turn. */
+  /** Publishes that are sent and not acknowledged (8,192). Others wait their turn. */
   maxInFlight?: number;
-  /** Characters of publishes that are sent and not answered (16 Mi). A larger one goes alone. */
+  /** Characters of publishes that are sent and not acknowledged (16 Mi). A larger one goes alone. */
   maxInFlightBytes?: number;
   /** Publishes that wait to be sent (100,000); beyond it `publish` rejects with `queue_full`. */
   maxQueued?: number;
@@ -37,7 +37,7 @@ export interface ClientOptions {
   keepAliveMs?: number;
   /** How long {@link Client.close} waits for replies and handlers (10 s). */
   closeTimeoutMs?: number;
-  /** Hears what the client does. */
+  /** Receives log lines. */
   logger?: Logger;
   /** Carries trace context through events, for example with OpenTelemetry's propagation API. */
   trace?: TraceHook;

@@ -45,7 +45,7 @@ export function schemaOf<Output>(topic: TopicName<unknown, Output>): StandardSch
   return typeof topic === "string" ? undefined : (topic.schema as StandardSchema<unknown, Output> | undefined);
 }
 
-/** Refuses a payload that the topic's schema does not accept. */
+/** Throws for a payload that the topic's schema does not accept. */
 export function checkPayload(schema: StandardSchema, topic: string, payload: unknown): void | Promise<void> {
   const judge = (result: SchemaResult<unknown>): void => {
     if (result.issues) throw new InvalidPayloadError(topic, result.issues);
@@ -63,9 +63,9 @@ export class InvalidPayloadError extends SchemaInvalidError {
 
 /** The issues in one line. */
 export function issuesText(issues: readonly Issue[]): string {
-  const spell = ({ message, path }: Issue): string => {
+  const format = ({ message, path }: Issue): string => {
     const parts = path?.map((part) => String(typeof part === "object" ? part.key : part));
     return parts?.length ? `${parts.join(".")}: ${message}` : message;
   };
-  return issues.map(spell).join("; ");
+  return issues.map(format).join("; ");
 }

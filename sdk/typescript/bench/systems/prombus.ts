@@ -12,7 +12,7 @@ const MAX_IN_FLIGHT = 5_000;
 export class Prombus implements System {
   private constructor(readonly name: string, private readonly server: Running, private readonly client: Client) {}
 
-  /** `os` answers after the write, as the peers do; `fsync` after fsync. */
+  /** `os` replies after the write, as the peers do; `fsync` after fsync. */
   static async start(durability: "os" | "fsync"): Promise<Prombus> {
     const port = await freePort();
     const server = await Running.start(prombusProgram(), port, (folder) => {

@@ -13,7 +13,7 @@ import { askToken, type Token } from "./token.js";
 /** How far the client's life has come. */
 export type ConnectionState = "connecting" | "connected" | "reconnecting" | "closed";
 
-/** What listeners hear of a client. */
+/** The events of a client. */
 export interface ClientEvents {
   /** The state changed. */
   state: ConnectionState;
@@ -56,7 +56,7 @@ export class Link implements SessionHost {
   #isSessionOpen = false;
   #isFlushPlanned = false;
   readonly #closing = new AbortController();
-  #refusedToken: string | undefined;
+  #rejectedToken: string | undefined;
   #sessionEnded: (why: PrombusError) => void = () => undefined;
   #firstConnected: (() => void) | undefined;
   #failures = 0;
@@ -125,7 +125,7 @@ export class Link implements SessionHost {
     this.#isSessionOpen = true;
     this.#setState("connected");
     this.events.emit("connected", { attempt: this.#failures + 1 });
-    this.#refusedToken = undefined;
+    this.#rejectedToken = undefined;
     this.#firstConnected?.();
     this.#firstConnected = undefined;
     for (const served of this.#served) this.#touched.add(served);
@@ -198,9 +198,9 @@ export class Link implements SessionHost {
 
   /** A provider may have a better token next time, but the same one is not tried twice. */
   #judge(why: PrombusError, token: Token | undefined): PrombusError {
-    if (!isAboutToken(why) || typeof this.settings.token !== "function" || this.#refusedToken === token?.token) return why;
-    this.#refusedToken = token?.token;
-    return new NoTokenError("no_token", `the server refused the token: ${why.message}`, { cause: why });
+    if (!isAboutToken(why) || typeof this.settings.token !== "function" || this.#rejectedToken === token?.token) return why;
+    this.#rejectedToken = token?.token;
+    return new NoTokenError("no_token", `the server rejected the token: ${why.message}`, { cause: why });
   }
 
   #isFatal(why: PrombusError): boolean {

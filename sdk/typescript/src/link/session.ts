@@ -34,7 +34,7 @@ export interface SessionHost {
 
 /** From this many unanswered frames on, acknowledgements wait. */
 export const MAX_OPEN_REQUESTS = 4_096;
-/** What stands before the number in the `corr` of everything that is not a PUBLISH. */
+/** The prefix of the number in the `corr` of everything that is not a PUBLISH. */
 const REQUEST_PREFIX = "r";
 /** Codes of AUTH that another token may cure. */
 const TOKEN_CODES = new Set(["bad_token", "unauthorized", "token_expired", "forbidden"]);
@@ -50,7 +50,7 @@ export class Session {
   #nextRequest = 0;
   #isOpen = false;
   #isOver = false;
-  #hasHeard = true;
+  #hasReceived = true;
   #isProbing = false;
   readonly #timers = new Set<ReturnType<typeof setTimeout>>();
   #refreshFailures = 0;
@@ -64,7 +64,7 @@ export class Session {
     this.#host = host;
     this.#token = token;
     const { settings } = host;
-    const onTimeout = (): void => this.fail(new TimeoutError("timeout", `${settings.socketUrl} did not answer within ${settings.handshakeTimeoutMs} ms`));
+    const onTimeout = (): void => this.fail(new TimeoutError("timeout", `${settings.socketUrl} did not reply within ${settings.handshakeTimeoutMs} ms`));
     const handshake = this.#after(settings.handshakeTimeoutMs, onTimeout);
     this.#socket = new Socket(implementation, settings.socketUrl, {
       onOpen: () => this.#authenticate(() => this.#begin(handshake)),
@@ -130,7 +130,7 @@ export class Session {
   }
 
   #receive(text: string): void {
-    this.#hasHeard = true;
+    this.#hasReceived = true;
     let frames: ServerFrame | ServerFrame[];
     try {
       frames = JSON.parse(text) as ServerFrame | ServerFrame[];
@@ -173,12 +173,12 @@ export class Session {
     const request = this.#takeRequest(corr);
     if (request) return request.err(error);
     if (corr.startsWith(REQUEST_PREFIX)) return;
-    if (!this.#host.outbox.refused(corr, error, nowMs)) {
+    if (!this.#host.outbox.rejected(corr, error, nowMs)) {
       this.fail(new ProtocolError("protocol_error", "replies to PUBLISH are out of order"));
     }
   }
 
-  /** An error that answers no frame is about the connection, or says that a subscription ended; a new one finds out. */
+  /** An error without `corr` is about the connection, or says that a subscription ended; a new one finds out. */
   #errOfConnection(error: PrombusError): void {
     if (error.code === "rate_limited") this.#host.settings.logger.warn?.("prombus: throttled", { error: error.message });
     else if (error.code === "forbidden") this.fail(new UnreachableError("unreachable", error.message, { cause: error }));
@@ -195,7 +195,7 @@ export class Session {
   #keepAlive(): void {
     const { keepAliveMs } = this.#host.settings;
     this.#after(keepAliveMs, () => {
-      if (this.#hasHeard) {
+      if (this.#hasReceived) {
         this.#isProbing = false;
       } else if (this.#isProbing) {
         return this.fail(new UnreachableError("unreachable", `nothing came from the server for ${2 * keepAliveMs} ms`));
@@ -203,7 +203,7 @@ export class Session {
         this.#isProbing = true;
         this.#authenticate(() => undefined);
       }
-      this.#hasHeard = false;
+      this.#hasReceived = false;
       this.#keepAlive();
     });
   }

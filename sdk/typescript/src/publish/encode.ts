@@ -3,7 +3,7 @@
 import { BadJsonError, messageOf } from "../errors.js";
 import type { OutgoingEvent, PublishOptions, StoredRecord } from "../record.js";
 
-/** The options as the server takes them; an option it does not know would be refused. */
+/** The options as the server takes them; an option it does not know is `bad_frame`. */
 export function wireOptions(options: PublishOptions, id: string | undefined, headers: Record<string, string> | undefined): PublishOptions {
   const { ts, key, tags, caused_by, sid } = options;
   return { id, ts, key, headers, tags, caused_by, sid } as PublishOptions;

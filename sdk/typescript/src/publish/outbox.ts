@@ -1,4 +1,4 @@
-/** Publishes from the call to the reply: those that wait to be sent, and those that are sent and not answered. */
+/** Publishes from the call to the reply: those that wait to be sent, and those that are sent and not acknowledged. */
 
 import { Deque } from "../deque.js";
 import { type PrombusError, QueueFullError, UnknownOutcomeError } from "../errors.js";
@@ -60,7 +60,7 @@ export class Outbox {
     this.#window = limits.maxInFlight;
   }
 
-  /** Publishes that are not answered. */
+  /** Publishes that are not acknowledged. */
   get size(): number {
     return this.#queued.length + this.#inFlight.length + this.#limited.length;
   }
@@ -112,7 +112,7 @@ export class Outbox {
 
   /** The server stored a publish. False where the reply is not that of the oldest one. */
   stored(corr: string, receipt: Receipt): boolean {
-    const entry = this.#answered(corr);
+    const entry = this.#takeOldest(corr);
     if (!entry) return false;
     if (this.#window < this.#limits.maxInFlight) this.#window += 1;
     if (receipt.duplicate && entry.hasGeneratedId && entry.sent > 1) receipt.duplicate = false;
@@ -120,9 +120,9 @@ export class Outbox {
     return true;
   }
 
-  /** The server refused a publish. False where the reply is not that of the oldest one. */
-  refused(corr: string, error: PrombusError, nowMs: number): boolean {
-    const entry = this.#answered(corr);
+  /** The server rejected a publish. False where the reply is not that of the oldest one. */
+  rejected(corr: string, error: PrombusError, nowMs: number): boolean {
+    const entry = this.#takeOldest(corr);
     if (!entry) return false;
     if (error.code === "rate_limited" && entry.waitForRateLimit) {
       if (this.#limited.length === 0) this.#window = Math.max(MIN_WINDOW, this.#window >> 1);
@@ -150,7 +150,7 @@ export class Outbox {
     this.#requeue([...this.#limited.splice(0), ...again]);
   }
 
-  /** The client ended: everything is answered with that. */
+  /** The client ended: everything is rejected with that. */
   end(error: PrombusError): void {
     this.#ended = error;
     const all = [...this.#inFlight.drain(), ...this.#limited.splice(0), ...this.#queued.drain()];
@@ -163,7 +163,7 @@ export class Outbox {
     this.#queued.prepend(entries);
   }
 
-  #answered(corr: string): Entry | undefined {
+  #takeOldest(corr: string): Entry | undefined {
     const entry = this.#inFlight.peek();
     if (entry?.corr !== corr) return undefined;
     this.#inFlight.shift();

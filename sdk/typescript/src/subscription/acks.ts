@@ -93,7 +93,7 @@ export class PendingAcks {
         if (!this.isEmpty) touch();
       },
       err: (error) => {
-        this.#logger.warn?.("prombus: acknowledgement refused", { topic: run.topic, count: run.ids.length, code: error.code, error: error.message });
+        this.#logger.warn?.("prombus: acknowledgement rejected", { topic: run.topic, count: run.ids.length, code: error.code, error: error.message });
         if (error.retryable) this.#runs.push(run);
         // Under the lease of an earlier connection, or of another member; if they come here, they are acknowledged again.
         else this.memory.expect(run.keys, Date.now());

@@ -1,4 +1,4 @@
-/** Handlers at work: so many at a time, acknowledged when they return and refused when they throw. */
+/** Handlers at work: so many at a time, acknowledged when they return and NACKed when they throw. */
 
 import { messageOf } from "../errors.js";
 import type { Settings } from "../options.js";
@@ -62,7 +62,7 @@ export class HandlerRunner<T> {
     if (typeof (result as PromiseLike<unknown> | undefined)?.then !== "function") return this.#succeeded(delivery);
     (result as PromiseLike<unknown>).then(
       (value) => {
-        if (value !== TURNED_AWAY) this.#succeeded(delivery);
+        if (value !== INVALID) this.#succeeded(delivery);
         else this.#finished();
         this.pump();
       },
@@ -82,7 +82,7 @@ export class HandlerRunner<T> {
 
   async #parseAndCall(delivery: Delivery<T>): Promise<unknown> {
     const parsed = await this.#parser.parse(delivery as Delivery<unknown>);
-    return parsed ? this.#call(parsed) : TURNED_AWAY;
+    return parsed ? this.#call(parsed) : INVALID;
   }
 
   #succeeded(delivery: Delivery<T>): void {
@@ -104,4 +104,4 @@ export class HandlerRunner<T> {
 }
 
 /** What comes of a delivery whose payload was not valid. */
-const TURNED_AWAY = Symbol("turned away");
+const INVALID = Symbol("invalid");

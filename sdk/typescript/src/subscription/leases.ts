@@ -35,7 +35,7 @@ export class Leases {
     this.#held.delete(key);
   }
 
-  /** Forgets those that nobody has taken yet. */
+  /** Forgets those that were not taken yet. */
   releaseWaiting(): void {
     for (const [key, delivery] of this.#held) if (!delivery.isTaken) this.#held.delete(key);
   }

@@ -13,7 +13,7 @@ import { Delivery } from "./delivery.js";
 import { Leases } from "./leases.js";
 import type { SubscriptionSettings } from "./options.js";
 
-/** Who is told what becomes of a subscription. */
+/** Notified of what becomes of a subscription. */
 export interface MembershipListener {
   /** Deliveries wait to be taken. */
   onDeliveries(): void;
@@ -129,7 +129,7 @@ export class Membership implements Served {
     const { topic, id } = delivery.event;
     const key = this.#release(delivery);
     if (this.#phase === "over" || (delivery.epoch !== this.#epoch && this.#namedGroup === undefined)) return;
-    // The lease is gone with its connection, but a late acknowledgement counts where nobody else holds the event.
+    // The lease is gone with its connection, but a late acknowledgement counts where no other member holds the event.
     if (delivery.epoch !== this.#epoch) this.#acks.memory.expect([key], Date.now());
     this.#acks.push(topic, id);
     this.#link.touch(this);
@@ -247,7 +247,7 @@ export class Membership implements Served {
       this.#acks.end(new ConnectionLostError("connection_lost", "the connection broke, and the ephemeral group is gone with it"));
       this.#resumed = new Map(this.#positions);
     } else {
-      // The server delivers again what nobody has taken yet.
+      // The server delivers again what was not taken yet.
       this.#queue.drain();
       this.#leases.releaseWaiting();
       this.#acks.onDisconnect(Date.now());
@@ -289,7 +289,7 @@ export class Membership implements Served {
     return this.#hasOneTopic && seq !== undefined ? { ...rest, from: "seq", seq: seq + 1 } : { ...rest, from: "ts", ts: this.#lastTs };
   }
 
-  /** Notes how far an ephemeral subscription has come; false for an event that came before the last break. */
+  /** Records how far an ephemeral subscription has come; false for an event that came before the last break. */
   #advance({ topic, seq, ts }: EventRecord): boolean {
     if (seq <= (this.#resumed.get(topic) ?? 0)) return false;
     this.#lastTs = ts;

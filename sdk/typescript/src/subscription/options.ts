@@ -7,7 +7,7 @@ import type { Delivery } from "./delivery.js";
 
 /** Options of a subscription. */
 export interface SubscribeOptions<T = unknown> extends Omit<GroupOptions, "filter"> {
-  /** What the group wants to see; a function is asked here, and what it refuses is acknowledged unseen. */
+  /** What the group wants to see; a function filters here, and what does not match is acknowledged unseen. */
   filter?: WireFilter | ((event: EventRecord<T>) => boolean);
   /** The handler acknowledges; its return means nothing. */
   manualAck?: boolean;
@@ -31,7 +31,7 @@ export interface SubscriptionSettings {
   readonly manualAck: boolean;
 }
 
-/** Delivered and not settled, where nothing else is said: the gateway's own default. */
+/** Delivered and not settled, by default: the gateway's own default. */
 const DEFAULT_MAX_IN_FLIGHT = 100;
 const DEFAULT_MAX_ATTEMPTS = 5;
 const DEFAULT_MAX_EXTENSION_MS = 600_000;

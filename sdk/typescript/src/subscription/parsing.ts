@@ -1,4 +1,4 @@
-/** Payloads on their way to a handler: parsed with the topic's schema, or turned away. */
+/** Payloads on their way to a handler: parsed with the topic's schema, or rejected. */
 
 import { issuesText, type Issue, type SchemaResult, type StandardSchema } from "../topic.js";
 import type { Delivery } from "./delivery.js";

@@ -14,7 +14,7 @@ export interface WebSocketLike {
 
 export type WebSocketConstructor = new (url: string) => WebSocketLike;
 
-/** Who hears of a socket. Nothing is called after `onEnd`. */
+/** Receives the events of a socket. Nothing is called after `onEnd`. */
 export interface SocketListener {
   onOpen(): void;
   onText(text: string): void;
@@ -52,13 +52,13 @@ export class Socket {
     if (!this.#isOver) this.#socket.send(text);
   }
 
-  /** Ends the socket here and now; the other side hears of it if it can. */
+  /** Ends the socket here and now; the other side gets a close frame if it can. */
   end(reason: string, code = 1000): void {
     if (this.#isOver) return;
     this.#isOver = true;
     try {
       this.#socket.close(code, reason.slice(0, 60));
-      // Closing waits for the other side, which may never answer.
+      // Closing waits for the other side, which may never reply.
       if (this.#socket.terminate) setTimeout(() => this.#socket.terminate?.(), TERMINATE_MS);
     } catch {
       // A socket that is still connecting in some implementations cannot be closed; its events are ignored.
@@ -67,5 +67,5 @@ export class Socket {
   }
 }
 
-/** How long the other side may take to answer a close. */
+/** How long the other side may take to reply to a close. */
 const TERMINATE_MS = 200;

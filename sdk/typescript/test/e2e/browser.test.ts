@@ -50,9 +50,9 @@ test("the client works in a browser tab, through a restart of the server", async
   const numbers = await page.evaluate(() => window.seen.map((text) => text.split(".")[0]));
   assert.equal(new Set(numbers).size, 303, "none was handled twice");
   const errors = await page.evaluate(async () => {
-    const refused = await window.bus.publish("not a topic", 1).catch((error: unknown) => error);
+    const rejected = await window.bus.publish("not a topic", 1).catch((error: unknown) => error);
     await window.bus.close();
-    return [(refused as { code: string }).code, refused instanceof window.sdk.BadTopicError, window.bus.state];
+    return [(rejected as { code: string }).code, rejected instanceof window.sdk.BadTopicError, window.bus.state];
   });
   assert.deepEqual(errors, ["bad_topic", true, "closed"]);
 });

@@ -9,15 +9,15 @@ import { pause, signal, until } from "../support/waiting.js";
 const WAITING = Number(process.env["SDK_WAITING"] ?? 200_000);
 const LIMITS = "[limits]\nconn_publish = { capacity = 50, refill_per_sec = 500 }\n";
 
-test("a rate limit is waited out, unless told not to", async (context) => {
+test("a rate limit is waited out, unless that is turned off", async (context) => {
   const server = await Server.start(context, { config: LIMITS, store: "memory:" });
   const bus = await client(context, server.url);
   const stored = await Promise.all(Array.from({ length: 400 }, (_, n) => bus.publish("t", n)));
   assert.equal(new Set(stored.map(({ seq }) => seq)).size, 400);
   const burst = await Promise.allSettled(Array.from({ length: 200 }, (_, n) => bus.publish("t", n, { waitForRateLimit: false })));
-  const refused = burst.filter((result) => result.status === "rejected").map((result) => (result as PromiseRejectedResult).reason as unknown);
-  assert.ok(refused.length > 0);
-  for (const error of refused) {
+  const rejected = burst.filter((result) => result.status === "rejected").map((result) => (result as PromiseRejectedResult).reason as unknown);
+  assert.ok(rejected.length > 0);
+  for (const error of rejected) {
     assert.ok(error instanceof RateLimitedError && error.retryable && (error.retryAfterMs ?? 0) > 0, String(error));
   }
 });
@@ -57,8 +57,8 @@ test("publishes that wait have a limit", async (context) => {
   const server = await Server.start(context, { store: "memory:" });
   const bus = await client(context, server.url, { maxQueued: 100, maxInFlight: 10 });
   const results = await Promise.allSettled(Array.from({ length: 300 }, (_, n) => bus.publish("t", n)));
-  const refused = results.filter((result) => result.status === "rejected");
-  assert.equal(refused.length, 200);
-  for (const { reason } of refused) assert.ok(reason instanceof QueueFullError && reason.retryable);
+  const rejected = results.filter((result) => result.status === "rejected");
+  assert.equal(rejected.length, 200);
+  for (const { reason } of rejected) assert.ok(reason instanceof QueueFullError && reason.retryable);
   assert.equal((await bus.publish("t", "room again")).seq, 101);
 });

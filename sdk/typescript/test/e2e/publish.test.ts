@@ -33,7 +33,7 @@ test("a thousand calls that are not awaited share few messages and keep their or
   assert.ok(messages - before <= 20, `${messages - before} messages`);
 });
 
-test("an id that the topic holds stores nothing, and another payload under it is refused", async (context) => {
+test("an id that the topic holds stores nothing, and another payload under it is a conflict", async (context) => {
   const server = await Server.start(context);
   const bus = await client(context, server.url);
   const first = await bus.publish("t", { a: 1 }, { id: "same" });
@@ -73,7 +73,7 @@ test("signals end publishing, connecting and the client", async (context) => {
   await assert.rejects(bus.publish("t", 3), ClosedError);
 });
 
-test("a server that is not there, a wrong url and a wrong option are told apart", async () => {
+test("a server that is not there, a wrong url and a wrong option have codes of their own", async () => {
   const code = (error: unknown): boolean => error instanceof PrombusError && error.code === "unreachable" && error.retryable;
   await assert.rejects(connect({ url: "ws://127.0.0.1:1" }), code);
   await assert.rejects(connect({ url: "nonsense" }), { code: "bad_option" });

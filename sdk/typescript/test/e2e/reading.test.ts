@@ -84,8 +84,8 @@ test("a table is loaded and followed without a gap while keys change", async (co
   table.onChange(({ key }) => changes.push(key));
   proxy.cut();
   for (let n = 0; n < 100; n += 1) await change();
-  const spell = (entries: Iterable<[string, number]>): string => JSON.stringify([...entries].sort());
-  await until("the table is up to date", () => spell([...table.values()].map(({ key, payload }) => [key, payload])) === spell(expected));
+  const format = (entries: Iterable<[string, number]>): string => JSON.stringify([...entries].sort());
+  await until("the table is up to date", () => format([...table.values()].map(({ key, payload }) => [key, payload])) === format(expected));
   assert.ok(changes.length >= 100);
   assert.equal(table.size, expected.size);
 });

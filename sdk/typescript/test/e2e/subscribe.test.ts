@@ -35,15 +35,15 @@ test("what throws comes again and is dead-lettered with the error's message", as
     attempts.push(`${String(payload)} ${attempt}`);
     if (payload === "bad") throw new Error("cannot digest this");
   }, { from: "earliest", maxAttempts: 3 });
-  const letters: { err: string; attempts: number; original: { payload: unknown } }[] = [];
-  await bus.subscribe<(typeof letters)[number]>("dlq.t", "letters", ({ payload }) => void letters.push(payload), { from: "earliest" });
-  await until("the dead letter came", () => letters.length === 1);
+  const deadLetters: { err: string; attempts: number; original: { payload: unknown } }[] = [];
+  await bus.subscribe<(typeof deadLetters)[number]>("dlq.t", "deadLetters", ({ payload }) => void deadLetters.push(payload), { from: "earliest" });
+  await until("the dead letter came", () => deadLetters.length === 1);
   assert.deepEqual(attempts.filter((text) => text.startsWith("bad")), ["bad 1", "bad 2", "bad 3"]);
   assert.deepEqual(attempts.filter((text) => text.startsWith("good")), ["good 1"]);
-  const [letter] = letters;
-  assert.match(letter?.err ?? "", /cannot digest this/);
-  assert.equal(letter?.attempts, 3);
-  assert.equal(letter?.original.payload, "bad");
+  const [deadLetter] = deadLetters;
+  assert.match(deadLetter?.err ?? "", /cannot digest this/);
+  assert.equal(deadLetter?.attempts, 3);
+  assert.equal(deadLetter?.original.payload, "bad");
 });
 
 test("the lease of a slow handler, and of what waits behind it, is extended up to the ceiling", async (context) => {
@@ -114,8 +114,8 @@ test("a result and its acknowledgement are one step", async (context) => {
   await bus.publish("in", 20);
   const results: unknown[] = [];
   await bus.subscribe<number>("in", "g", async (delivery) => {
-    const refused = delivery.ackAndPublish([{ topic: "not a topic", payload: 1 }]);
-    await assert.rejects(refused, { code: "bad_topic" });
+    const rejected = delivery.ackAndPublish([{ topic: "not a topic", payload: 1 }]);
+    await assert.rejects(rejected, { code: "bad_topic" });
     const stored = await delivery.ackAndPublish([{ topic: "out", payload: delivery.payload + 1, opts: { key: "k" } }, { topic: "out", payload: 0 }]);
     results.push(...stored.map(({ topic, seq, payload }) => `${topic} ${seq} ${payload}`));
   }, { from: "earliest" });
@@ -177,7 +177,7 @@ test("patterns, fan-in, filters, key order and ephemeral groups", async (context
   assert.deepEqual([...byList].sort(), ["p.a", "q"]);
   assert.deepEqual(filtered, [1, 4, 7]);
   assert.deepEqual(odd, [1, 3, 5, 7]);
-  await until("what the function refused is settled", async () => (await bus.getCursor("f", "function"))?.lastSeq === 9);
+  await until("what the function filters out is settled", async () => (await bus.getCursor("f", "function"))?.lastSeq === 9);
 
   const running = new Set<string>();
   const order: number[] = [];

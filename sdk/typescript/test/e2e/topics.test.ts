@@ -37,15 +37,15 @@ for (const [vendor, topic] of [["zod", byZod], ["valibot", byValibot]] as const)
     await bus.publish("checked", bad);
     const years: number[] = [];
     await bus.subscribe(topic, "g", ({ payload }) => void years.push(payload.at.getUTCFullYear()), { from: "earliest", maxAttempts: 1 });
-    const letters: { err: string }[] = [];
-    await bus.subscribe<{ err: string }>("dlq.checked", "letters", ({ payload }) => void letters.push(payload), { from: "earliest" });
-    await until("the bad one is a dead letter", () => letters.length === 1);
+    const deadLetters: { err: string }[] = [];
+    await bus.subscribe<{ err: string }>("dlq.checked", "deadLetters", ({ payload }) => void deadLetters.push(payload), { from: "earliest" });
+    await until("the bad one is a dead letter", () => deadLetters.length === 1);
     assert.deepEqual(years, [2026]);
-    assert.match(letters[0]?.err ?? "", /invalid payload: pid/);
+    assert.match(deadLetters[0]?.err ?? "", /invalid payload: pid/);
 
-    const turnedAway: Delivery<unknown>[] = [];
+    const invalid: Delivery<unknown>[] = [];
     const onInvalid = (delivery: Delivery<unknown>): void => {
-      turnedAway.push(delivery);
+      invalid.push(delivery);
       delivery.ack();
     };
     const iterator = bus.consume(topic, "loop", { from: "earliest", onInvalid });
@@ -56,7 +56,7 @@ for (const [vendor, topic] of [["zod", byZod], ["valibot", byValibot]] as const)
     const { value: second } = await iterator.next();
     second?.ack();
     assert.equal(second?.payload.pid, 2);
-    assert.equal(turnedAway.length, 1);
+    assert.equal(invalid.length, 1);
     await iterator.return();
   });
 }

@@ -55,3 +55,7 @@ test("the browser bundle is small and brings nothing else", async () => {
   assert.ok(bytes < MAX_BUNDLE_BYTES, `${bytes} bytes`);
   assert.doesNotMatch(text, /require\(|from"ws"|node:/);
 });
+
+test("the reference in the docs is that of these sources", () => {
+  execFileSync(process.execPath, [join(PACKAGE, "scripts/reference.mjs"), "--check"], { stdio: ["ignore", "ignore", "pipe"] });
+});

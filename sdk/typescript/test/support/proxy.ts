@@ -9,7 +9,7 @@ export class Proxy {
   private server: Server | undefined;
   /** How long each piece is held up. */
   delayMs = 0;
-  /** Nothing passes, and nobody is told. */
+  /** Nothing passes, and both sides stay open. */
   isSilent = false;
   connections = 0;
   port = 0;

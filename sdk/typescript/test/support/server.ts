@@ -58,17 +58,17 @@ export class Server {
     const child = spawn(binary(), flags, { cwd: this.folder, env, stdio: ["ignore", "pipe", "pipe"] });
     this.child = child;
     await new Promise<void>((resolve, reject) => {
-      let said = "";
-      const timer = setTimeout(() => reject(new Error(`the server is not ready: ${said}`)), READY_MS);
-      const hear = (chunk: Buffer): void => {
-        said = (said + String(chunk)).slice(-4_096);
-        if (!said.includes("prombus ready on")) return;
+      let output = "";
+      const timer = setTimeout(() => reject(new Error(`the server is not ready: ${output}`)), READY_MS);
+      const collect = (chunk: Buffer): void => {
+        output = (output + String(chunk)).slice(-4_096);
+        if (!output.includes("prombus ready on")) return;
         clearTimeout(timer);
         resolve();
       };
-      child.stdout?.on("data", hear);
-      child.stderr?.on("data", hear);
-      child.once("exit", (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
+      child.stdout?.on("data", collect);
+      child.stderr?.on("data", collect);
+      child.once("exit", (code) => reject(new Error(`the server ended with ${code}: ${output}`)));
     });
   }
 

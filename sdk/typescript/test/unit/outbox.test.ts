@@ -20,7 +20,7 @@ function filled(texts: string[], outcomes: string[] = [], isIdempotent = true): 
   return outbox;
 }
 
-test("what is not answered is sent again before what is new, under its own corr", () => {
+test("what is not acknowledged is sent again before what is new, under its own corr", () => {
   const outcomes: string[] = [];
   const outbox = filled(["{a", "{b", "{c", "{d"], outcomes);
   assert.equal(outbox.nextMessage(0), '[{a,"corr":"1"},{b,"corr":"2"},{c,"corr":"3"}]');
@@ -55,10 +55,10 @@ test("a rate limit is waited out with everything in its order", () => {
   const outbox = filled(["{a", "{b", "{c"], outcomes);
   outbox.nextMessage(0);
   outbox.stored("1", { id: "x", seq: 1 });
-  outbox.refused("2", new RateLimitedError("rate_limited", "slow down", { retryAfterMs: 50 }), 1_000);
+  outbox.rejected("2", new RateLimitedError("rate_limited", "slow down", { retryAfterMs: 50 }), 1_000);
   assert.equal(outbox.resumesAtMs, 1_050);
-  assert.equal(outbox.nextMessage(2_000), undefined, "the third is not answered yet");
-  outbox.refused("3", new RateLimitedError("rate_limited", "slow down", { retryAfterMs: 60 }), 1_010);
+  assert.equal(outbox.nextMessage(2_000), undefined, "the third is not acknowledged yet");
+  outbox.rejected("3", new RateLimitedError("rate_limited", "slow down", { retryAfterMs: 60 }), 1_010);
   assert.equal(outbox.nextMessage(1_069), undefined);
   assert.equal(outbox.nextMessage(1_070), '[{b,"corr":"2"},{c,"corr":"3"}]');
   assert.deepEqual(outcomes, ["{a 1"]);

@@ -7,14 +7,14 @@ import { until } from "../support/waiting.js";
 type Frame = Record<string, unknown> & { op: string; corr: string };
 
 /** A server whose replies a test writes by hand. */
-async function scripted(context: TestContext, answer: (frame: Frame, socket: WebSocket) => void): Promise<Client> {
+async function scripted(context: TestContext, reply: (frame: Frame, socket: WebSocket) => void): Promise<Client> {
   const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   server.on("connection", (socket) => {
     socket.on("message", (data) => {
       const message = JSON.parse(String(data)) as Frame | Frame[];
       for (const frame of [message].flat()) {
         if (frame.op === "AUTH") socket.send(JSON.stringify({ op: "OK", corr: frame.corr }));
-        else answer(frame, socket);
+        else reply(frame, socket);
       }
     });
   });
@@ -67,7 +67,7 @@ test("a context of the server's counts before the subscriber's options", async (
   assert.deepEqual(contexts, [{ attempt: 2, maxAttempts: 9, cursor: { topic: "t", lastId: "i", lastTs: 1, lastSeq: 1 } }]);
 });
 
-test("a refused acknowledgement does not run the handler again when its event comes once more", async (context) => {
+test("a rejected acknowledgement does not run the handler again when its event comes once more", async (context) => {
   let acks = 0;
   const event = { op: "EVENT", topic: "t", group: "g", event: { id: "i", ts: 1, topic: "t", seq: 1, payload: 1 }, ctx: { attempt: 1, ack_deadline_ms: 30_000 } };
   const client = await scripted(context, (frame, socket) => {
