@@ -79,7 +79,7 @@ SDK_INSTALL = cd $(SDK) && if [ ! node_modules/.package-lock.json -nt package-lo
 sdk: ## Type-check and test the TypeScript SDK against the server; SDK_EVENTS=1000000 and SDK_WAITING=2000000 run more
 	$(if $(PROMBUS_BIN),,cargo build --profile test $(CARGO_FLAGS) --bin prombus)
 	$(SDK_INSTALL)
-	cd $(SDK) && npm run --silent check && PROMBUS_BIN="$(or $(PROMBUS_BIN),$(CURDIR)/target/debug/prombus)" npm test
+	cd $(SDK) && PROMBUS_BIN="$(or $(PROMBUS_BIN),$(CURDIR)/target/debug/prombus)" npm test --silent
 
 sdk-docs: ## Write the SDK's reference in docs/sdk anew from its sources
 	$(SDK_INSTALL)

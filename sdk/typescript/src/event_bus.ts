@@ -37,7 +37,7 @@ export interface EventBus {
 /** An {@link EventBus} on a server. */
 export class PrombusEventBus implements EventBus {
   readonly #client: Client;
-  /** Deliveries of manual subscriptions that wait for `ack` or `nack`; at most `maxInFlight` of each. */
+  /** Deliveries of manual subscriptions that wait for `ack` or `nack`. */
   readonly #held = new Map<string, Delivery>();
 
   constructor(client: Client | ClientOptions) {
@@ -91,6 +91,10 @@ export class PrombusEventBus implements EventBus {
   #hold(group: string, delivery: Delivery): void {
     const { topic, id } = delivery.event;
     this.#held.set(heldKey(topic, group, id), delivery);
+    for (const [oldest] of this.#held) {
+      if (this.#held.size <= MAX_HELD) break;
+      this.#held.delete(oldest);
+    }
   }
 
   #release(topic: string, group: string, id: string): Delivery | undefined {
@@ -100,6 +104,9 @@ export class PrombusEventBus implements EventBus {
     return delivery;
   }
 }
+
+/** Beyond it the oldest are forgotten; they can still be settled over HTTP. */
+const MAX_HELD = 20_000;
 
 function heldKey(topic: string, group: string, id: string): string {
   return `${topic} ${group} ${id}`;

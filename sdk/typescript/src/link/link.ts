@@ -237,6 +237,8 @@ export class Link implements SessionHost {
       this.#isFlushPlanned = false;
     }
     session.flush();
+    // Handlers that ran meanwhile have acknowledged.
+    if (this.#touched.size > 0 && this.#isSessionOpen) this.touch();
   }
 
   #find(topic: string, group: string): Served | undefined {

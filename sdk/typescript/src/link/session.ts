@@ -66,11 +66,17 @@ export class Session {
     const { settings } = host;
     const onTimeout = (): void => this.fail(new TimeoutError("timeout", `${settings.socketUrl} did not reply within ${settings.handshakeTimeoutMs} ms`));
     const handshake = this.#after(settings.handshakeTimeoutMs, onTimeout);
-    this.#socket = new Socket(implementation, settings.socketUrl, {
-      onOpen: () => this.#authenticate(() => this.#begin(handshake)),
-      onText: (text) => this.#receive(text),
-      onEnd: (reason) => this.#finish(new UnreachableError("unreachable", `${settings.socketUrl}: ${reason}`)),
-    });
+    try {
+      this.#socket = new Socket(implementation, settings.socketUrl, {
+        onOpen: () => this.#authenticate(() => this.#begin(handshake)),
+        onText: (text) => this.#receive(text),
+        onEnd: (reason) => this.#finish(new UnreachableError("unreachable", `${settings.socketUrl}: ${reason}`)),
+      });
+    } catch (error) {
+      // A browser throws here for a page that may not open this socket.
+      clearTimeout(handshake);
+      throw error;
+    }
   }
 
   get openRequests(): number {

@@ -55,15 +55,25 @@ export class Publisher {
       const givenId = options?.id;
       const id = givenId ?? (idempotent ? this.#ids.generate(Date.now()) : undefined);
       const wire = options || trace.inject ? this.#wire(options ?? {}, id) : undefined;
+      const onAbort = (): void => {
+        withdraw?.();
+        reject(options?.signal?.reason);
+      };
       const withdraw = this.#link.outbox.push({
         text: this.#encoder.encode(topic, encodePayload(payload), wire, id),
         isIdempotent: id !== undefined,
         hasGeneratedId: givenId === undefined,
         waitForRateLimit: options?.waitForRateLimit ?? waitForRateLimit,
-        resolve: (receipt) => resolve(storedRecord(topic, payload, wire, receipt)),
-        reject,
+        resolve: (receipt) => {
+          options?.signal?.removeEventListener("abort", onAbort);
+          resolve(storedRecord(topic, payload, wire, receipt));
+        },
+        reject: (error) => {
+          options?.signal?.removeEventListener("abort", onAbort);
+          reject(error);
+        },
       });
-      if (options?.signal) onAbort(options.signal, withdraw, reject);
+      options?.signal?.addEventListener("abort", onAbort, { once: true });
       this.#link.touch();
     });
   }
@@ -72,11 +82,4 @@ export class Publisher {
     const traced = this.#link.settings.trace.inject?.();
     return wireOptions(options, id, traced ? { ...traced, ...options.headers } : options.headers);
   }
-}
-
-function onAbort(signal: AbortSignal, withdraw: (() => boolean) | undefined, reject: (reason: unknown) => void): void {
-  signal.addEventListener("abort", () => {
-    withdraw?.();
-    reject(signal.reason);
-  }, { once: true });
 }

@@ -46,7 +46,10 @@ export class Subscription {
     this.#membership.setPaused(false);
   }
 
-  /** Takes nothing new, waits for the handlers that run, and leaves when their acknowledgements are confirmed. */
+  /**
+   * Takes nothing new, waits for the handlers that run, and leaves when their acknowledgements are confirmed. A handler
+   * that calls it must not await it.
+   */
   unsubscribe(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
@@ -84,7 +87,7 @@ export async function subscribe<T>(
   const runner = new HandlerRunner(membership, handler, parser, settings, link.settings);
   const subscription = new Subscription(membership, () => runner.idle(), done);
   onMade(subscription);
-  await leaveOnAbort(membership.open(), () => subscription.unsubscribe(), options.signal, link);
+  await leaveOnAbort(membership.open(), subscription, options.signal, link);
   return subscription;
 }
 
@@ -102,7 +105,7 @@ export function consume<T>(
     const done = new Promise<PrombusError | undefined>((resolve) => iterator.onDone(resolve));
     const subscription = new Subscription(membership, async () => undefined, done);
     onMade(subscription);
-    const opened = leaveOnAbort(membership.open(), () => subscription.unsubscribe(), options.signal, link);
+    const opened = leaveOnAbort(membership.open(), subscription, options.signal, link);
     return { membership, subscription, opened };
   }, new PayloadParser(schemaOf(topic), options.onInvalid), options.signal);
   return iterator;
@@ -113,10 +116,11 @@ function functionFilter<T>(options: SubscribeOptions<T>): ((event: EventRecord) 
 }
 
 /** Waits for the subscription; an aborted signal leaves it, now or later. */
-async function leaveOnAbort(opened: Promise<void>, leave: () => Promise<void>, signal: AbortSignal | undefined, link: Link): Promise<void> {
+async function leaveOnAbort(opened: Promise<void>, subscription: Subscription, signal: AbortSignal | undefined, link: Link): Promise<void> {
   const onAbort = (): void => {
-    leave().catch((error: unknown) => link.settings.logger.error?.("prombus: unsubscribing failed", { error: messageOf(error) }));
+    subscription.unsubscribe().catch((error: unknown) => link.settings.logger.error?.("prombus: unsubscribing failed", { error: messageOf(error) }));
   };
   signal?.addEventListener("abort", onAbort, { once: true });
+  void subscription.done.then(() => signal?.removeEventListener("abort", onAbort));
   await abortable(opened, signal);
 }
