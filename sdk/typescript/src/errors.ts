@@ -120,6 +120,11 @@ export function errorFor(code: string, message: string, details?: ErrorDetails):
   return known ? new known(code as never, message, details) : new PrombusError(code, message, details);
 }
 
+/** The error of a client that was closed on purpose. */
+export function closedError(): ClosedError {
+  return new ClosedError("closed", "the client is closed");
+}
+
 /** The text of anything that was thrown, for NACK reasons and logs. */
 export function messageOf(thrown: unknown): string {
   if (thrown instanceof Error) return thrown.message || thrown.name;

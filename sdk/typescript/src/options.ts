@@ -95,6 +95,23 @@ export interface Settings {
   readonly fetch: typeof fetch;
 }
 
+/** Limits and times with their defaults. */
+const LIMITS = {
+  maxInFlight: 8_192,
+  maxInFlightBytes: 16 << 20,
+  maxQueued: 100_000,
+  maxQueuedBytes: 64 << 20,
+  handshakeTimeoutMs: 10_000,
+  keepAliveMs: 20_000,
+  closeTimeoutMs: 10_000,
+};
+
+function limitsOf(options: Partial<typeof LIMITS>): typeof LIMITS {
+  const limits = { ...LIMITS };
+  for (const name of Object.keys(LIMITS) as (keyof typeof LIMITS)[]) limits[name] = positive(name, options[name], LIMITS[name]);
+  return limits;
+}
+
 /** Checks the options and fills in defaults. */
 export function settingsOf(options: ClientOptions): Settings {
   const { socketUrl, httpUrl } = endpoints(options.url);
@@ -111,13 +128,7 @@ export function settingsOf(options: ClientOptions): Settings {
       capMs: positive("reconnect.capMs", reconnect.capMs, 10_000),
       maxAttempts: reconnect.maxAttempts ?? Infinity,
     },
-    maxInFlight: positive("maxInFlight", options.maxInFlight, 8_192),
-    maxInFlightBytes: positive("maxInFlightBytes", options.maxInFlightBytes, 16 << 20),
-    maxQueued: positive("maxQueued", options.maxQueued, 100_000),
-    maxQueuedBytes: positive("maxQueuedBytes", options.maxQueuedBytes, 64 << 20),
-    handshakeTimeoutMs: positive("handshakeTimeoutMs", options.handshakeTimeoutMs, 10_000),
-    keepAliveMs: positive("keepAliveMs", options.keepAliveMs, 20_000),
-    closeTimeoutMs: positive("closeTimeoutMs", options.closeTimeoutMs, 10_000),
+    ...limitsOf(options),
     logger: options.logger ?? {},
     trace: options.trace ?? {},
     webSocket: options.webSocket,
@@ -137,10 +148,10 @@ function endpoints(url: string | URL): { socketUrl: string; httpUrl: string } {
   try {
     parsed = new URL(url);
   } catch {
-    throw new BadOptionError("bad_option", `invalid url ${JSON.stringify(String(url))}; expected something like ws://127.0.0.1:8090`);
+    throw new BadOptionError("bad_option", `invalid url ${JSON.stringify(String(url))}`);
   }
   const scheme = /^(?:http|ws)(s?):$/.exec(parsed.protocol);
-  if (!scheme) throw new BadOptionError("bad_option", `invalid url scheme ${parsed.protocol} expected ws, wss, http or https`);
+  if (!scheme) throw new BadOptionError("bad_option", `invalid url scheme ${parsed.protocol}`);
   const rest = `${scheme[1]}://${parsed.host}`;
   const path = parsed.pathname.replace(/\/(?:ws\/?)?$/, "");
   return { socketUrl: `ws${rest}${path}/ws`, httpUrl: `http${rest}${path}` };

@@ -85,7 +85,7 @@ async function* lines(http: HttpTransport, query: Record<string, string | number
       const parts = text.split("\n");
       text = parts.pop() ?? "";
       for (const line of parts) if (line) yield line;
-      if (text.length > MAX_LINE_CHARS) throw new UnreachableError("unreachable", "a line of the export is too long");
+      if (text.length > MAX_LINE_CHARS) throw new UnreachableError("unreachable", "the export broke: a line is too long");
       if (done) break;
     }
     if (text) yield text;

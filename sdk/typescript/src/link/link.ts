@@ -1,6 +1,6 @@
 /** What outlives a connection: it connects, connects again, and holds what has to be served on the next one. */
 
-import { ClosedError, errorFor, GaveUpError, messageOf, NoTokenError, PrombusError } from "../errors.js";
+import { closedError, errorFor, GaveUpError, messageOf, NoTokenError, PrombusError } from "../errors.js";
 import type { EventFrame } from "../frames.js";
 import { Listeners } from "../listeners.js";
 import type { Settings } from "../options.js";
@@ -161,7 +161,7 @@ export class Link implements SessionHost {
   async #live(): Promise<PrombusError> {
     for (;;) {
       const why = await this.#connectOnce();
-      if (this.#closing.signal.aborted) return new ClosedError("closed", "the client is closed");
+      if (this.#closing.signal.aborted) return closedError();
       if (this.#isFatal(why)) return why;
       this.#failures += 1;
       const { baseMs, capMs, maxAttempts } = this.settings.reconnect;
@@ -173,7 +173,7 @@ export class Link implements SessionHost {
       this.settings.logger.warn?.("prombus: disconnected", { error: why.message, failures: this.#failures });
       const pauseMs = Math.max(backoffMs(baseMs, capMs, this.#failures, Math.random()), why.retryAfterMs ?? 0);
       await sleep(pauseMs, this.#closing.signal).catch(() => undefined);
-      if (this.#closing.signal.aborted) return new ClosedError("closed", "the client is closed");
+      if (this.#closing.signal.aborted) return closedError();
     }
   }
 
@@ -183,7 +183,7 @@ export class Link implements SessionHost {
       const token = await askToken(this.settings.token);
       if (token) this.#latestToken = token;
       const implementation = this.settings.webSocket ?? (await defaultWebSocket());
-      if (this.#closing.signal.aborted) return new ClosedError("closed", "the client is closed");
+      if (this.#closing.signal.aborted) return closedError();
       const ended = new Promise<PrombusError>((resolve) => (this.#sessionEnded = resolve));
       const session = new Session(this, implementation, token);
       this.#session = session;

@@ -1,6 +1,6 @@
 /** One connection from AUTH to its end: frames out, frames in, signs of life, fresh tokens. */
 
-import { errorFor, type PrombusError, ProtocolError, TimeoutError, UnreachableError } from "../errors.js";
+import { closedError, type PrombusError, ProtocolError, TimeoutError, UnreachableError } from "../errors.js";
 import { type ErrFrame, errorOf, type EventFrame, frame, type OkFrame, type ServerFrame } from "../frames.js";
 import type { Settings } from "../options.js";
 import type { Outbox } from "../publish/outbox.js";
@@ -115,7 +115,7 @@ export class Session {
   }
 
   close(): void {
-    this.fail(errorFor("closed", "the client is closed"));
+    this.fail(closedError());
   }
 
   #begin(handshake: ReturnType<typeof setTimeout>): void {
@@ -141,7 +141,7 @@ export class Session {
     try {
       frames = JSON.parse(text) as ServerFrame | ServerFrame[];
     } catch (cause) {
-      return this.fail(new ProtocolError("protocol_error", "the server sent something that is not JSON", { cause }));
+      return this.fail(new ProtocolError("protocol_error", "invalid JSON", { cause }));
     }
     const nowMs = Date.now();
     if (Array.isArray(frames)) for (const each of frames) this.#take(each, nowMs);
@@ -169,7 +169,7 @@ export class Session {
     if (corr.startsWith(REQUEST_PREFIX)) return;
     this.wasUseful = true;
     const isStored = frame.id !== undefined && frame.seq !== undefined && this.#host.outbox.stored(corr, frame as OkFrame & { id: string; seq: number });
-    if (!isStored) this.fail(new ProtocolError("protocol_error", "replies to PUBLISH are incomplete or out of order"));
+    if (!isStored) this.fail(new ProtocolError("protocol_error", "replies to PUBLISH are out of order"));
   }
 
   #err(frame: ErrFrame, nowMs: number): void {
@@ -204,7 +204,7 @@ export class Session {
       if (this.#hasReceived) {
         this.#isProbing = false;
       } else if (this.#isProbing) {
-        return this.fail(new UnreachableError("unreachable", `nothing came from the server for ${2 * keepAliveMs} ms`));
+        return this.fail(new UnreachableError("unreachable", `no reply within ${keepAliveMs} ms`));
       } else {
         this.#isProbing = true;
         this.#authenticate(() => undefined);

@@ -74,7 +74,7 @@ export class Outbox {
     }
     const isFull = this.#queued.length >= this.#limits.maxQueued || this.#queuedBytes + bytes > this.#limits.maxQueuedBytes;
     if (isFull && this.#queued.length > 0) {
-      publish.reject(new QueueFullError("queue_full", `${this.#queued.length} publishes wait to be sent already; await some of them first`));
+      publish.reject(new QueueFullError("queue_full", `${this.#queued.length} publishes wait to be sent`));
       return undefined;
     }
     this.#nextCorr += 1;
@@ -143,7 +143,7 @@ export class Outbox {
     const again: Entry[] = [];
     for (const entry of this.#inFlight.drain()) {
       if (entry.isIdempotent) again.push(entry);
-      else entry.reject(new UnknownOutcomeError("unknown_outcome", "the connection broke before the reply, so the event may be stored or not; publish with an id"));
+      else entry.reject(new UnknownOutcomeError("unknown_outcome", "the connection broke before the reply; publish with an id"));
     }
     this.#inFlightBytes = 0;
     this.#resumeAtMs = 0;

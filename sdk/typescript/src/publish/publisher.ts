@@ -1,6 +1,6 @@
 /** Publishing: from a call to a promise of the stored record. */
 
-import { ClosedError, type PrombusError } from "../errors.js";
+import { closedError, type PrombusError } from "../errors.js";
 import { IdGenerator } from "../ids.js";
 import type { Link } from "../link/link.js";
 import type { OutgoingEvent, PublishOptions, StoredRecord } from "../record.js";
@@ -49,31 +49,33 @@ export class Publisher {
 
   #send<T>(topic: string, payload: T, options: PublishCallOptions | undefined): Promise<StoredRecord<T>> {
     return new Promise((resolve, reject) => {
-      if (this.isClosing) return reject(new ClosedError("closed", "the client is closing"));
+      if (this.isClosing) return reject(closedError());
       if (options?.signal?.aborted) return reject(options.signal.reason);
       const { idempotent, trace, waitForRateLimit } = this.#link.settings;
       const givenId = options?.id;
       const id = givenId ?? (idempotent ? this.#ids.generate(Date.now()) : undefined);
       const wire = options || trace.inject ? this.#wire(options ?? {}, id) : undefined;
+      const signal = options?.signal;
       const onAbort = (): void => {
         withdraw?.();
-        reject(options?.signal?.reason);
+        reject(signal?.reason);
       };
+      const forget = (): void => signal?.removeEventListener("abort", onAbort);
       const withdraw = this.#link.outbox.push({
         text: this.#encoder.encode(topic, encodePayload(payload), wire, id),
         isIdempotent: id !== undefined,
         hasGeneratedId: givenId === undefined,
         waitForRateLimit: options?.waitForRateLimit ?? waitForRateLimit,
         resolve: (receipt) => {
-          options?.signal?.removeEventListener("abort", onAbort);
+          forget();
           resolve(storedRecord(topic, payload, wire, receipt));
         },
         reject: (error) => {
-          options?.signal?.removeEventListener("abort", onAbort);
+          forget();
           reject(error);
         },
       });
-      options?.signal?.addEventListener("abort", onAbort, { once: true });
+      signal?.addEventListener("abort", onAbort, { once: true });
       this.#link.touch();
     });
   }

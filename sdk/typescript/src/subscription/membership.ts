@@ -244,7 +244,7 @@ export class Membership implements Served {
     for (const pending of this.#writes.splice(0)) pending.lost();
     if (this.#namedGroup === undefined) {
       // The group is gone too.
-      this.#acks.end(new ConnectionLostError("connection_lost", "the connection broke, and the ephemeral group is gone with it"));
+      this.#acks.end(new ConnectionLostError("connection_lost", "the connection broke"));
       this.#resumed = new Map(this.#positions);
     } else {
       // The server delivers again what was not taken yet.
@@ -309,11 +309,11 @@ export class Membership implements Served {
       const { topic, id } = delivery.event;
       const unsent = (): void => {
         this.#release(delivery);
-        reject(new ConnectionLostError("connection_lost", "the connection broke, and the lease with it; nothing was published, and the event comes again"));
+        reject(new ConnectionLostError("connection_lost", "the connection broke; the event comes again"));
       };
       const lost = (): void => {
         this.#release(delivery);
-        reject(new UnknownOutcomeError("unknown_outcome", "the connection broke before the reply; if nothing has happened, the event comes again"));
+        reject(new UnknownOutcomeError("unknown_outcome", "the connection broke before the reply; the event comes again if nothing has happened"));
       };
       if (delivery.epoch !== this.#epoch || this.#phase !== "open") return unsent();
       const write = (session: Session): void => {

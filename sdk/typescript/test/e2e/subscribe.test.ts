@@ -206,3 +206,48 @@ test("a signal ends a subscription and a loop", async (context) => {
   await bus.publish("t", 1);
   await assert.rejects(bus.subscribe("t", "fresh", () => undefined, { from: "afterId", afterId: "unknown" }), { code: "unknown_id" });
 });
+
+test("what waited while paused is acknowledged after resume, without any other traffic", async (context) => {
+  const server = await Server.start(context);
+  const bus = await client(context, server.url);
+  await fill(bus, "t", 5);
+  const begun = signal();
+  const release = signal();
+  const subscription = await bus.subscribe<number>("t", "g", ({ payload }) => {
+    if (payload !== 0) return undefined;
+    begun.resolve();
+    return release.promise;
+  }, { from: "earliest" });
+  await begun.promise;
+  subscription.pause();
+  release.resolve();
+  await until("the first is settled", async () => (await bus.getCursor("t", "g"))?.lastSeq === 1);
+  await pause(50);
+  assert.equal((await bus.getCursor("t", "g"))?.lastSeq, 1, "the others wait");
+  subscription.resume();
+  await until("all are settled", async () => (await bus.getCursor("t", "g"))?.lastSeq === 5);
+});
+
+test("trace context travels with events into handlers", async (context) => {
+  const server = await Server.start(context);
+  const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  let current = "none";
+  const trace = {
+    inject: () => ({ traceparent }),
+    extract: <R>(headers: Readonly<Record<string, string>>, run: () => R): R => {
+      current = headers["traceparent"] ?? "absent";
+      return run();
+    },
+  };
+  const bus = await client(context, server.url, { trace });
+  const { headers } = await bus.publish("t", 1, { headers: { "x-own": "kept" } });
+  assert.deepEqual(headers, { traceparent, "x-own": "kept" });
+  const seen: string[] = [];
+  await bus.subscribe("t", "g", async (delivery) => {
+    seen.push(current);
+    await delivery.ackAndPublish([{ topic: "out", payload: 2 }]);
+  }, { from: "earliest" });
+  await until("it is handled", async () => (await bus.getCursor("t", "g"))?.lastSeq === 1);
+  assert.deepEqual(seen, [traceparent]);
+  assert.deepEqual((await bus.replay("out").next()).value?.headers, { traceparent });
+});
