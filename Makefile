@@ -81,7 +81,7 @@ sdk: ## Type-check and test the TypeScript SDK against the server; SDK_EVENTS=10
 	$(SDK_INSTALL)
 	cd $(SDK) && PROMBUS_BIN="$(or $(PROMBUS_BIN),$(CURDIR)/target/debug/prombus)" npm test --silent
 
-sdk-docs: ## Write the SDK's reference in docs/sdk anew from its sources
+sdk-docs: ## Write docs/sdk.md, the reference of the SDK, anew from its sources
 	$(SDK_INSTALL)
 	cd $(SDK) && npm run --silent docs
 

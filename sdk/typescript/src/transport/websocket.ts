@@ -53,11 +53,11 @@ export class Socket {
   }
 
   /** Ends the socket here and now; the other side gets a close frame if it can. */
-  end(reason: string, code = 1000): void {
+  end(reason: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
     try {
-      this.#socket.close(code, reason.slice(0, 60));
+      this.#socket.close(1000);
       // Closing waits for the other side, which may never reply.
       if (this.#socket.terminate) setTimeout(() => this.#socket.terminate?.(), TERMINATE_MS);
     } catch {
