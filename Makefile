@@ -10,24 +10,29 @@ SHELL := bash
 LOCKED := $(if $(CI),--locked)
 CARGO_FLAGS := --workspace --all-features $(LOCKED)
 
+# Packages are installed by whoever may; the lists of a fresh machine are empty.
+APT := $(if $(filter 0,$(shell id -u)),,sudo) DEBIAN_FRONTEND=noninteractive apt-get -q
+
 # nextest runs each test in a process of its own and stops one that hangs; cargo's own runner does where it is absent.
 HAS_NEXTEST = $(shell cargo nextest --version 2>/dev/null)
 RUN_TESTS = $(if $(HAS_NEXTEST),cargo nextest run --config-file tests/nextest.toml,cargo test --no-fail-fast)
 
-.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash sim fuzz doc example bench bench-log bench-server bench-state bench-peers clean
+.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash sim fuzz sdk sdk-docs doc example bench bench-log bench-server bench-state bench-peers bench-sdk clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## Install rustfmt, clippy and a C++ compiler (for the fuzzer) where they are missing; cargo fetches the rest
+setup: ## Install rustfmt, clippy, a C++ compiler (for the fuzzer), Node and Chromium (for the SDK) where they are missing
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
-	@command -v c++ >/dev/null || apt-get install -y g++ || sudo apt-get install -y g++
+	@command -v c++ >/dev/null || { $(APT) update && $(APT) install -y g++; }
+	@command -v npm >/dev/null || { $(APT) update && $(APT) install -y nodejs npm; }
+	@command -v chromium >/dev/null || { $(APT) update && $(APT) install -y --no-install-recommends chromium; }
 
 build: ## Build everything with optimisation
 	cargo build --release $(CARGO_FLAGS)
 
-test: setup fmt-check lint features doc doctest unit fuzz ## Check everything that CI checks
+test: setup fmt-check lint features doc doctest unit fuzz sdk ## Check everything that CI checks
 
 fmt: ## Format the code
 	cargo fmt --all
@@ -73,6 +78,19 @@ fuzz: ## Fuzz frames, queries and bodies for a moment each; SECONDS_EACH=600 for
 			-artifact_prefix=target/fuzz/ target/fuzz/corpus/$$target fuzz/corpus/$$target; \
 	done
 
+# npm installs only where the lock file has changed since, and runs no scripts of packages.
+SDK := sdk/typescript
+SDK_INSTALL = cd $(SDK) && if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then npm ci --ignore-scripts --no-progress; fi
+
+sdk: ## Type-check and test the TypeScript SDK against the server; SDK_EVENTS=1000000 and SDK_WAITING=2000000 run more
+	$(if $(PROMBUS_BIN),,cargo build --profile test $(CARGO_FLAGS) --bin prombus)
+	$(SDK_INSTALL)
+	cd $(SDK) && PROMBUS_BIN="$(or $(PROMBUS_BIN),$(CURDIR)/target/debug/prombus)" npm test --silent
+
+sdk-docs: ## Write docs/sdk.md, the reference of the SDK, anew from its sources
+	$(SDK_INSTALL)
+	cd $(SDK) && npm run --silent docs
+
 doc: ## Build the documentation, with warnings as errors
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --no-deps
 
@@ -93,6 +111,11 @@ bench-state: ## Measure atomic steps, tables in SQLite, rebuilding from snapshot
 
 bench-peers: ## Measure the server beside NATS JetStream and Redis Streams, which are installed where missing; ROWS=a,d for some
 	cargo run --release $(LOCKED) -p prombus-bench -- peers --json target/peers.json $(if $(ROWS),--rows $(ROWS),--svg docs/peers.svg)
+
+bench-sdk: ## Measure the TypeScript SDK beside the JavaScript clients of NATS JetStream and Redis Streams; ROUNDS=1 is quicker
+	$(if $(PROMBUS_BIN),,cargo build --release $(LOCKED) -p prombus-cli)
+	$(SDK_INSTALL)
+	cd $(SDK) && PROMBUS_BIN="$(or $(PROMBUS_BIN),$(CURDIR)/target/release/prombus)" PEERS="$(CURDIR)/target/release/peers" npm run --silent bench
 
 clean: ## Remove what was built; data stays
 	cargo clean
