@@ -28,6 +28,8 @@ pub(crate) struct Model {
     published: BTreeMap<String, Publication>,
     /// Seeks by group: up to which position, and when the seek ended.
     seeks: BTreeMap<GroupKey, Vec<(u64, u64)>>,
+    /// Seeks that are not answered yet. If the process ends first, nobody knows whether they happened.
+    seeking: Vec<GroupKey>,
     /// The highest acknowledged position of each key, where order matters.
     acked: BTreeMap<(GroupKey, String), u64>,
     cursors: BTreeMap<GroupKey, u64>,
@@ -218,8 +220,17 @@ impl Model {
         }
     }
 
-    pub(crate) fn sought(&mut self, group: GroupKey, cursor: u64, now_ms: u64) {
-        self.seeks.entry(group).or_default().push((cursor, now_ms));
+    pub(crate) fn seeking(&mut self, group: GroupKey) {
+        self.seeking.push(group);
+    }
+
+    /// A seek was answered, with the cursor that it set if it did.
+    pub(crate) fn sought(&mut self, group: GroupKey, cursor: Option<u64>, now_ms: u64) {
+        if let Some(at) = self.seeking.iter().position(|one| *one == group) {
+            self.seeking.swap_remove(at);
+        }
+        let sought = cursor.map(|cursor| (cursor, now_ms));
+        self.seeks.entry(group).or_default().extend(sought);
     }
 
     pub(crate) fn epoch(&self, group: &GroupKey) -> u64 {
@@ -239,7 +250,11 @@ impl Model {
     }
 
     /// The process ends: leases are free, and what was acknowledged last may come again.
-    pub(crate) fn restarting(&mut self) {
+    pub(crate) fn restarting(&mut self, now_ms: u64) {
+        for group in std::mem::take(&mut self.seeking) {
+            let seeks = self.seeks.entry(group).or_default();
+            seeks.push((u64::MAX, now_ms));
+        }
         self.carried.clear();
         for ((_, id), lease) in std::mem::take(&mut self.leases) {
             let held = self.carried.entry(lease.member).or_default();
