@@ -8,7 +8,7 @@ use std::net::TcpStream;
 pub(crate) fn socket(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).expect("it connects");
     stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
-    let upgrade = "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    let upgrade = "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     stream.write_all(upgrade.as_bytes()).expect("it is sent");
     let mut head = Vec::new();

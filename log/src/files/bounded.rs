@@ -139,6 +139,10 @@ impl Files for BoundedFiles {
     fn lock(&self) -> io::Result<()> {
         self.open.files.lock()
     }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.open.files.free_bytes()
+    }
 }
 
 fn live(handles: &HashMap<String, Vec<Weak<Handle>>>, name: &str) -> Vec<Arc<Handle>> {
