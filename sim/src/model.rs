@@ -82,13 +82,14 @@ impl Model {
         self.subscribed_ms.entry(spec.group).or_insert(now_ms);
     }
 
-    /// A member has received an event. Returns the epoch to acknowledge it in.
+    /// A member has received an event, which was leased to it no earlier than `leased_ms`. Returns the epoch to
+    /// acknowledge it in.
     pub(crate) fn received(
         &mut self,
         spec: &Spec,
         member: &str,
         delivery: &Delivery,
-        now_ms: u64,
+        (leased_ms, now_ms): (u64, u64),
     ) -> u64 {
         let event = &delivery.event;
         let (id, topic) = (event.id().into_owned(), event.topic().to_owned());
@@ -121,7 +122,7 @@ impl Model {
         let group = (spec.group, id);
         self.delivered.insert(group.clone());
         self.delivered_in_life.insert(group.clone());
-        let until_ms = (now_ms + delivery.context.ack_deadline_ms).saturating_sub(ROUNDING_MS);
+        let until_ms = (leased_ms + delivery.context.ack_deadline_ms).saturating_sub(ROUNDING_MS);
         let epoch = self.epoch(&(spec.group, topic.clone()));
         let member = member.to_owned();
         let live = LiveLease {

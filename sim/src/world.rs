@@ -144,6 +144,7 @@ async fn live(
                 spec,
                 name: format!("{}-{number}", spec.group),
                 random: random.fork(),
+                subscribed: (0, 0),
             };
             tokio::spawn(member.run());
         }

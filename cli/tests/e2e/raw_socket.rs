@@ -22,9 +22,15 @@ pub(crate) fn socket(server: &Server) -> TcpStream {
 
 /// Sends a text message of up to 64 KiB.
 pub(crate) fn send(stream: &mut TcpStream, text: &str) {
-    let length = u16::try_from(text.len()).expect("a short message");
-    let mut masked = vec![0x81, 0x80 | 126];
-    masked.extend(length.to_be_bytes());
+    let mut masked = vec![0x81];
+    match u8::try_from(text.len()) {
+        Ok(short @ ..126) => masked.push(0x80 | short),
+        _ => {
+            let length = u16::try_from(text.len()).expect("a short message");
+            masked.push(0x80 | 126);
+            masked.extend(length.to_be_bytes());
+        }
+    }
     masked.extend([0; 4]);
     masked.extend(text.as_bytes());
     stream.write_all(&masked).expect("it is sent");
