@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         for topic in first..topics.min(first + EVENTS_AT_A_TIME) {
             batch.add(&format!("many.t{topic}"), "1", &PublishOptions::default());
         }
-        for result in batch.publish().await {
+        for result in bus.publish_batch(batch).await {
             result?;
         }
     }

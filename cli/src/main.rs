@@ -22,7 +22,11 @@ mod verbs;
 mod when;
 
 use clap::Parser;
+
 use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     match verbs::Cli::parse().run() {

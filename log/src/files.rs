@@ -44,9 +44,7 @@ pub trait Files: Send + Sync + 'static {
     fn lock(&self) -> io::Result<()>;
 
     /// About how many bytes the disk has room for; a write may find out otherwise.
-    fn free_bytes(&self) -> io::Result<u64> {
-        Ok(u64::MAX)
-    }
+    fn free_bytes(&self) -> io::Result<u64>;
 }
 
 /// An open file. Positions are the caller's, so one handle serves any number of threads.

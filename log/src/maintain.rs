@@ -141,13 +141,22 @@ impl Shared {
 
     /// Groups of neighbouring segments that are worth rewriting into one, each with its live bytes.
     fn reclaimable(&self) -> Vec<Vec<(Arc<Sealed>, u64)>> {
+        // Before their live bytes are counted, and without those that sealing has not moved all topics to yet: a segment
+        // of which nothing was counted is removed.
+        let segments: Vec<Arc<Sealed>> = {
+            let view = self.view();
+            let is_moved = |segment: &&Arc<Sealed>| {
+                let number = segment.header.number;
+                view.streams.iter().all(|stream| stream.number != number)
+            };
+            view.sealed.values().filter(is_moved).cloned().collect()
+        };
         let live_bytes = self.live_bytes();
-        let view = self.view();
         let full = self.options.segment_bytes;
         let mut groups: Vec<Vec<(Arc<Sealed>, u64)>> = Vec::new();
         let mut small: Vec<(Arc<Sealed>, u64)> = Vec::new();
         let mut small_bytes = 0;
-        for segment in view.sealed.values() {
+        for segment in &segments {
             let live = live_bytes.get(&segment.header.number).copied().unwrap_or(0);
             let is_small = live > 0 && live * MERGE_BELOW.1 < full * MERGE_BELOW.0;
             let fits = small_bytes + live <= full / 2 && small.len() < MERGED_SEGMENTS;

@@ -252,8 +252,13 @@ impl Opening {
             LoadedRuns::note_missing(&*self.files, &self.damage, segments);
         }
         let raised = self.raise_positions(&mut state, &inventory);
-        if loaded.is_empty() {
-            loaded.push(self.first_segment(&state)?);
+        // The numbers of segments that are missing are given up, and so not used again.
+        let marked = self.closed.as_ref().map_or(0, |mark| mark.segment);
+        let highest = self.set.highest.max(marked);
+        let last = loaded.last().map(|(segment, _)| segment.number);
+        if last.is_none_or(|last| last < highest) {
+            let number = last.unwrap_or(state.covered_to).max(highest) + 1;
+            loaded.push(self.new_segment(&state, number)?);
         }
         let writer = match loaded.last_mut() {
             Some((segment, bytes)) => {
@@ -274,12 +279,11 @@ impl Opening {
         Ok(header.is_ok_and(|header| header.generation == 0))
     }
 
-    /// Makes the segment to go on in where none is left to write to. No number is ever used twice.
-    fn first_segment(&self, state: &State) -> io::Result<(StreamSegment, u64)> {
-        let marked = self.closed.as_ref().map_or(0, |mark| mark.segment);
+    /// Makes the segment to go on in where none is left to write to.
+    fn new_segment(&self, state: &State, number: u64) -> io::Result<(StreamSegment, u64)> {
         let (number, file, bytes) = create_segment(
             &*self.files,
-            state.covered_to.max(self.set.highest).max(marked) + 1,
+            number,
             state.log_id,
             self.options.clock.now_ms(),
             &state.segment_start(),
@@ -393,7 +397,7 @@ impl Opening {
         };
         let mut survey = Survey::of_file(&*self.files, number, proven)?;
         if !survey.is_born {
-            self.cut_unborn(number)?;
+            self.cut_unborn(number, survey.file_bytes)?;
             return Ok(None);
         }
         if survey.end < survey.file_bytes {
@@ -459,9 +463,10 @@ impl Opening {
     }
 
     /// Puts a segment aside that a crash left before it was whole, so that nothing in it was acknowledged.
-    fn cut_unborn(&mut self, number: u64) -> io::Result<()> {
+    /// What is behind `bytes` are the zeros of a file that was written ahead.
+    fn cut_unborn(&mut self, number: u64, bytes: u64) -> io::Result<()> {
         let file = self.files.open(&data_name(number))?;
-        let bytes = file.bytes()?;
+        file.truncate(bytes)?;
         let events = Damage::read(number, &*file, 0..bytes)?.events;
         if !events.is_empty() {
             self.cut_tail = Some(CutTail {

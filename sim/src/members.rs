@@ -21,6 +21,9 @@ pub(crate) struct Member {
     pub(crate) spec: &'static Spec,
     pub(crate) name: String,
     pub(crate) random: Rng,
+    /// When the last subscribe was asked for and when it was answered: what is received at that moment may have been
+    /// leased at any time between.
+    pub(crate) subscribed: (u64, u64),
 }
 
 impl Member {
@@ -30,6 +33,7 @@ impl Member {
         while !self.world.is_closing() {
             let options = self.spec.options(&self.name);
             let bus = self.world.bus.clone();
+            let asked_ms = self.world.now_ms();
             match bus
                 .subscribe(self.spec.topic, self.spec.group, options)
                 .await
@@ -37,6 +41,7 @@ impl Member {
                 Ok(subscription) => {
                     self.note("subscribed");
                     let now_ms = self.world.now_ms();
+                    self.subscribed = (asked_ms, now_ms);
                     self.world.model().subscribed(self.spec, now_ms);
                     self.settle_carried(&subscription);
                     self.serve(&subscription).await;
@@ -104,10 +109,16 @@ impl Member {
 
     fn receive(&mut self, delivery: Delivery) {
         let now_ms = self.world.now_ms();
-        let epoch = self
-            .world
-            .model()
-            .received(self.spec, &self.name, &delivery, now_ms);
+        let (asked_ms, subscribed_ms) = self.subscribed;
+        let leased_ms = if now_ms == subscribed_ms {
+            asked_ms
+        } else {
+            now_ms
+        };
+        let epoch =
+            self.world
+                .model()
+                .received(self.spec, &self.name, &delivery, (leased_ms, now_ms));
         let handling = Handling {
             world: self.world.clone(),
             spec: self.spec,

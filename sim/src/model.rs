@@ -28,6 +28,8 @@ pub(crate) struct Model {
     published: BTreeMap<String, Publication>,
     /// Seeks by group: up to which position, and when the seek ended.
     seeks: BTreeMap<GroupKey, Vec<(u64, u64)>>,
+    /// Seeks that are not answered yet. If the process ends first, nobody knows whether they happened.
+    seeking: Vec<GroupKey>,
     /// The highest acknowledged position of each key, where order matters.
     acked: BTreeMap<(GroupKey, String), u64>,
     cursors: BTreeMap<GroupKey, u64>,
@@ -80,13 +82,14 @@ impl Model {
         self.subscribed_ms.entry(spec.group).or_insert(now_ms);
     }
 
-    /// A member has received an event. Returns the epoch to acknowledge it in.
+    /// A member has received an event, which was leased to it no earlier than `leased_ms`. Returns the epoch to
+    /// acknowledge it in.
     pub(crate) fn received(
         &mut self,
         spec: &Spec,
         member: &str,
         delivery: &Delivery,
-        now_ms: u64,
+        (leased_ms, now_ms): (u64, u64),
     ) -> u64 {
         let event = &delivery.event;
         let (id, topic) = (event.id().into_owned(), event.topic().to_owned());
@@ -119,7 +122,7 @@ impl Model {
         let group = (spec.group, id);
         self.delivered.insert(group.clone());
         self.delivered_in_life.insert(group.clone());
-        let until_ms = (now_ms + delivery.context.ack_deadline_ms).saturating_sub(ROUNDING_MS);
+        let until_ms = (leased_ms + delivery.context.ack_deadline_ms).saturating_sub(ROUNDING_MS);
         let epoch = self.epoch(&(spec.group, topic.clone()));
         let member = member.to_owned();
         let live = LiveLease {
@@ -218,8 +221,17 @@ impl Model {
         }
     }
 
-    pub(crate) fn sought(&mut self, group: GroupKey, cursor: u64, now_ms: u64) {
-        self.seeks.entry(group).or_default().push((cursor, now_ms));
+    pub(crate) fn seeking(&mut self, group: GroupKey) {
+        self.seeking.push(group);
+    }
+
+    /// A seek was answered, with the cursor that it set if it did.
+    pub(crate) fn sought(&mut self, group: GroupKey, cursor: Option<u64>, now_ms: u64) {
+        if let Some(at) = self.seeking.iter().position(|one| *one == group) {
+            self.seeking.swap_remove(at);
+        }
+        let sought = cursor.map(|cursor| (cursor, now_ms));
+        self.seeks.entry(group).or_default().extend(sought);
     }
 
     pub(crate) fn epoch(&self, group: &GroupKey) -> u64 {
@@ -239,7 +251,11 @@ impl Model {
     }
 
     /// The process ends: leases are free, and what was acknowledged last may come again.
-    pub(crate) fn restarting(&mut self) {
+    pub(crate) fn restarting(&mut self, now_ms: u64) {
+        for group in std::mem::take(&mut self.seeking) {
+            let seeks = self.seeks.entry(group).or_default();
+            seeks.push((u64::MAX, now_ms));
+        }
         self.carried.clear();
         for ((_, id), lease) in std::mem::take(&mut self.leases) {
             let held = self.carried.entry(lease.member).or_default();

@@ -128,14 +128,15 @@ async fn publish(
 
 async fn seek(world: &World, (group, topic): GroupKey, place: StartAt) {
     world.model().moved_back(&topic, Some(group));
+    world.model().seeking((group, topic.clone()));
     let effect = world.bus.seek(&topic, group, place.clone()).await;
     world.model().moved_back(&topic, Some(group));
-    if let Ok(effect) = effect {
-        let now_ms = world.now_ms();
-        let cursor = effect.cursor;
+    let cursor = effect.ok().map(|effect| effect.cursor);
+    if let Some(cursor) = cursor {
         world.note(&format!("sought {group} of {topic} to {cursor}"));
-        world.model().sought((group, topic), cursor, now_ms);
     }
+    let now_ms = world.now_ms();
+    world.model().sought((group, topic), cursor, now_ms);
 }
 
 async fn look_at_cursor(world: &World, group: GroupKey) {

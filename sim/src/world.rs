@@ -144,6 +144,7 @@ async fn live(
                 spec,
                 name: format!("{}-{number}", spec.group),
                 random: random.fork(),
+                subscribed: (0, 0),
             };
             tokio::spawn(member.run());
         }
@@ -158,11 +159,11 @@ async fn live(
         End::Calm => calm::check(&world, under_way, random).await,
         End::Close => {
             world.closing.store(true, Ordering::SeqCst);
-            world.model().restarting();
+            world.model().restarting(world.now_ms());
             // The store's own answer says whether that worked, and the next life shows it.
             let _ = world.bus.close().await;
         }
-        End::Crash => world.model().restarting(),
+        End::Crash => world.model().restarting(world.now_ms()),
     }
     clock.end_life();
     Ok(())

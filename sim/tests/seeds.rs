@@ -49,7 +49,11 @@ fn run_seeds(kind: Kind, most: u64, part: u64, of: u64) {
         let outcome = run(seed, kind);
         if !outcome.violations.is_empty() {
             let lines: Vec<&str> = outcome.trace.lines().collect();
-            let shown = lines.len().saturating_sub(SHOWN_LINES);
+            // A seed that was asked for by its number is shown in full.
+            let shown = match number("PROMBUS_SEED") {
+                Some(_) => 0,
+                None => lines.len().saturating_sub(SHOWN_LINES),
+            };
             if failed.is_empty() {
                 println!("seed {seed}:\n{}", lines[shown..].join("\n"));
             }

@@ -70,8 +70,17 @@ pub(crate) struct Join {
     /// Where the group begins if it is made now.
     pub(crate) start_at: StartAt,
     pub(crate) settings: SettingsRequest,
+    /// What comes from the group of the pattern that the topic matches.
+    pub(crate) pattern: Option<OfPattern>,
+}
+
+/// What the group of a pattern brings along to each of its topics.
+#[derive(Debug, Clone)]
+pub(crate) struct OfPattern {
     /// What a group that is made now has where the request says nothing.
-    pub(crate) defaults: Option<GroupSettings>,
+    pub(crate) settings: GroupSettings,
+    /// The incarnation of the topic that the place to begin at is in.
+    pub(crate) incarnation: u64,
 }
 
 /// Events to settle or extend by their ids.

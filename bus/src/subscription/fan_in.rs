@@ -6,6 +6,7 @@ use super::{Shared, SubscribeOptions};
 use crate::core::Core;
 use crate::error::{GroupError, SubscribeError};
 use crate::group::StartAt;
+use crate::group::command::OfPattern;
 use crate::group::record::{GroupRecord, record_key};
 use crate::group::registry::Registry;
 use crate::names::check_topic;
@@ -157,15 +158,13 @@ impl Follower {
         if shared.has_open_seat(topic) || !self.is_behind(&info, &start).await? {
             return Ok(());
         }
+        let pattern = OfPattern {
+            settings: pattern_start.settings().clone(),
+            incarnation: info.incarnation,
+        };
         let seat = self
             .subscribing
-            .join_pattern(
-                &self.core,
-                registry,
-                topic,
-                &start,
-                pattern_start.settings(),
-            )
+            .join_pattern(&self.core, registry, topic, &start, &pattern)
             .await?;
         drop(shared.seats().insert(topic.clone(), seat));
         Ok(())

@@ -5,11 +5,11 @@ use super::{Shared, SubscribeOptions, Subscription, SubscriptionControl};
 use crate::core::Core;
 use crate::error::{BadOption, GroupError, SubscribeError, UnknownTopic};
 use crate::group::StartAt;
-use crate::group::command::{Command, Join};
+use crate::group::command::{Command, Join, OfPattern};
 use crate::group::credit::Credit;
 use crate::group::registry::{GroupName, Registry};
 use crate::group::seat::Seat;
-use crate::group::settings::{GroupSettings, SettingsRequest};
+use crate::group::settings::SettingsRequest;
 use crate::group::subscriber::Subscriber;
 use crate::names::check_group;
 use std::sync::{Arc, Mutex};
@@ -146,9 +146,9 @@ impl Subscribing {
         registry: &Registry,
         topic: &Arc<str>,
         start_at: &StartAt,
-        defaults: &GroupSettings,
+        pattern: &OfPattern,
     ) -> Result<Seat, GroupError> {
-        let place = (start_at, self.options.own_settings(), Some(defaults));
+        let place = (start_at, self.options.own_settings(), Some(pattern));
         self.take_seat(core, registry, topic, place).await
     }
 
@@ -157,7 +157,7 @@ impl Subscribing {
         core: &Core,
         registry: &Registry,
         topic: &Arc<str>,
-        (start_at, settings, defaults): (&StartAt, SettingsRequest, Option<&GroupSettings>),
+        (start_at, settings, pattern): (&StartAt, SettingsRequest, Option<&OfPattern>),
     ) -> Result<Seat, GroupError> {
         let name = GroupName {
             topic: topic.clone(),
@@ -170,7 +170,7 @@ impl Subscribing {
                 subscriber: self.subscriber.clone(),
                 start_at: start_at.clone(),
                 settings: settings.clone(),
-                defaults: defaults.cloned(),
+                pattern: pattern.cloned(),
             };
             Command::Join(Box::new(join), reply)
         };

@@ -1,6 +1,11 @@
 //! Metrics of many groups, served or not: complete, and without asking any of them.
 //!
 //! `PROMBUS_MANY_GROUPS` makes it larger. How long a scrape takes, and a publish meanwhile, is printed.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "another process is timed and watched, and what it took is printed"
+)]
 
 use crate::memory::number;
 use crate::raw_socket::{send, socket};

@@ -228,7 +228,7 @@ async fn unsubscribing_frees_leases_and_settles_what_was_acknowledged() {
         one.ask(settle("ACK", &event)).await["code"],
         "not_subscribed"
     );
-    two.subscribe("t", "g", json!({"maxAttempts":5})).await;
+    two.subscribe("t", "g", json!({})).await;
     two.ask(publish("t", json!(2))).await;
     assert_eq!(two.event().await["event"]["payload"], 2);
 }

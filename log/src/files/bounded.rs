@@ -57,29 +57,34 @@ impl BoundedFiles {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a handle and lets it open its file. The names are not locked meanwhile, since making a file may take long;
+    /// the handle's own lock is what a change of its name waits for.
     fn add_handle(
         &self,
         name: &str,
         open: impl FnOnce(&dyn Files) -> io::Result<Arc<dyn File>>,
     ) -> io::Result<Arc<dyn File>> {
-        let mut handles = self.handles();
-        let file = open(&*self.open.files)?;
         let handle = Arc::new_cyclic(|me| Handle {
             me: me.clone(),
             open: self.open.clone(),
             was_used: AtomicBool::new(true),
             state: Mutex::new(HandleState {
                 name: name.to_owned(),
-                file: Some(file),
+                file: None,
                 is_detached: false,
             }),
             writes: AtomicU64::new(0),
             synced_writes: AtomicU64::new(0),
         });
-        let of_name = handles.entry(name.to_owned()).or_default();
-        of_name.retain(|other| other.strong_count() > 0);
-        of_name.push(Arc::downgrade(&handle));
-        drop(handles);
+        let mut state = handle.state();
+        {
+            let mut handles = self.handles();
+            let of_name = handles.entry(name.to_owned()).or_default();
+            of_name.retain(|other| other.strong_count() > 0);
+            of_name.push(Arc::downgrade(&handle));
+        }
+        state.file = Some(open(&*self.open.files)?);
+        drop(state);
         self.open.admit(&handle);
         Ok(handle)
     }
@@ -138,6 +143,10 @@ impl Files for BoundedFiles {
 
     fn lock(&self) -> io::Result<()> {
         self.open.files.lock()
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.open.files.free_bytes()
     }
 }
 

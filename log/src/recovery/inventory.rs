@@ -319,10 +319,15 @@ fn has_fitting_index(files: &dyn Files, header: &SegmentHeader) -> io::Result<bo
     Ok(Index::open(index, owner, Arc::new(SectionCache::new(0))).is_ok())
 }
 
-/// Whether every record of a segment is sound and its index fits.
+/// Whether every record of a segment is sound and none is missing. A segment that was rewritten is synced before it gets
+/// its name, so a crash leaves it whole with the index of the older data, or with none.
 fn is_whole(files: &dyn Files, header: &SegmentHeader) -> io::Result<bool> {
     let survey = Survey::of_file(files, header.number, u64::MAX)?;
-    Ok(survey.damage.is_empty() && has_fitting_index(files, header)?)
+    let index = files.open(&index_name(header.number)).ok();
+    let cache = Arc::new(SectionCache::new(0));
+    let index = index.and_then(|index| Index::open_for_any_data(index, cache).ok());
+    let is_older = index.is_none_or(|index| index.generation() < header.generation);
+    Ok(survey.damage.is_empty() && (is_older || has_fitting_index(files, header)?))
 }
 
 /// What an index says of its segment's events.

@@ -25,8 +25,6 @@ pub(crate) struct Survey {
     pub(crate) is_born: bool,
     /// The file's length without the zeros at its end, which may have been written ahead for records to come.
     pub(crate) file_bytes: u64,
-    /// The same with them.
-    whole_bytes: u64,
     /// Bad stretches before the end: lost by the disk, since a later record proves that they were synced.
     pub(crate) damage: Vec<Range<u64>>,
     /// Behind the checkpoint, if it has its end.
@@ -105,7 +103,6 @@ impl Survey {
             proven,
             is_born: checkpoint_end.is_some() || proven >= BORN,
             file_bytes,
-            whole_bytes,
             damage,
             checkpoint_end,
             records,
@@ -120,7 +117,7 @@ impl Survey {
     /// Puts aside what lies behind the end and tells what it was.
     pub(crate) fn cut_tail(&self, files: &dyn Files, segment: u64) -> io::Result<CutTail> {
         let file = files.open(&data_name(segment))?;
-        let mut bytes = vec![0; (self.whole_bytes - self.end) as usize];
+        let mut bytes = vec![0; (self.file_bytes - self.end) as usize];
         let read = file.read_at(&mut bytes, self.end)?;
         bytes.truncate(read);
         write_whole(files, CUT_TAIL_NAME, &bytes)?;

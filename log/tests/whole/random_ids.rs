@@ -54,6 +54,10 @@ impl Files for Counting {
     fn lock(&self) -> io::Result<()> {
         self.files.lock()
     }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.files.free_bytes()
+    }
 }
 
 impl File for Counted {

@@ -88,7 +88,12 @@ impl Owner {
 
     /// Begins to write the letters that were gathered.
     pub(super) fn bury(&mut self, now_ms: u64) {
-        let originals = std::mem::take(&mut self.burial);
+        let mut originals = std::mem::take(&mut self.burial);
+        // One may have turned out to be settled while its event was read.
+        originals.retain(|(seq, ..)| self.state.is_dying(*seq));
+        if originals.is_empty() {
+            return;
+        }
         let seqs: Vec<u64> = originals.iter().map(|(seq, ..)| *seq).collect();
         match self.burial_batch(&originals, &seqs) {
             Ok(batch) => {

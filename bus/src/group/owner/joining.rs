@@ -2,7 +2,7 @@
 
 use super::incarnation::place;
 use super::{Existence, Member, Owner, rules};
-use crate::error::{BadOption, GroupError, GroupMismatch, StoreFailed, TakenOver};
+use crate::error::{BadOption, GroupError, GroupMismatch, StoreFailed, TakenOver, UnknownTopic};
 use crate::filter::Filter;
 use crate::group::command::Join;
 use crate::group::record::{GroupRecord, record_key};
@@ -96,12 +96,18 @@ impl Owner {
 
     async fn create(&mut self, join: &Join) -> Result<(), GroupError> {
         let (cursor, incarnation) = place(&self.core, &self.name.topic, &join.start_at).await?;
+        // The topic may have been deleted, and made again, since the place was found in it.
+        let expected = join.pattern.as_ref().map(|pattern| pattern.incarnation);
+        if expected.is_some() && expected != incarnation {
+            let topic = self.name.topic.clone();
+            return Err(UnknownTopic { topic }.into());
+        }
         self.incarnation = incarnation;
         let counts = *self.state.counts();
         let rules = rules(&self.core, &self.name);
         let mut state = GroupState::new(rules, cursor, self.core.monotonic_ms());
-        if let Some(defaults) = &join.defaults {
-            state.settings_mut().clone_from(defaults);
+        if let Some(pattern) = &join.pattern {
+            state.settings_mut().clone_from(&pattern.settings);
         }
         state.settings_mut().apply(&join.settings);
         state.resume_counts(counts);

@@ -237,7 +237,7 @@ impl GroupState {
     }
 
     /// Not so any more where the cursor was set meanwhile.
-    fn is_dying(&self, seq: u64) -> bool {
+    pub(crate) fn is_dying(&self, seq: u64) -> bool {
         self.unsettled
             .get(seq)
             .is_some_and(|slot| slot.stage == Stage::Dying)

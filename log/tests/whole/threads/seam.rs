@@ -65,6 +65,10 @@ impl<H: Hook> Files for HookedFiles<H> {
     fn lock(&self) -> io::Result<()> {
         self.disk.lock()
     }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.disk.free_bytes()
+    }
 }
 
 impl<H: Hook> File for HookedFile<H> {
