@@ -39,6 +39,10 @@ fn sim_same_seed_gives_the_same_trace() {
     }
 }
 
+#[allow(
+    clippy::print_stdout,
+    reason = "the trace of a seed that failed is what one looks at"
+)]
 fn run_seeds(kind: Kind, most: u64, part: u64, of: u64) {
     let seeds = match number("PROMBUS_SEED") {
         Some(only) => only..only + 1,

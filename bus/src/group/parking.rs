@@ -83,7 +83,7 @@ impl Parking {
     }
 
     /// From where on the events of a key have to be read again.
-    pub(crate) fn from_seq(&self, lane: Lane) -> Option<u64> {
+    pub(crate) fn first_seq(&self, lane: Lane) -> Option<u64> {
         self.keys.get(&lane).map(|parked| parked.from_seq)
     }
 

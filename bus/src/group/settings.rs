@@ -88,9 +88,8 @@ impl GroupSettings {
         if let Some(ordering) = request.ordering {
             self.ordering = ordering;
         }
-        match &request.filter {
-            Some(filter) => self.filter = stored_filter(filter),
-            None => {}
+        if let Some(filter) = &request.filter {
+            self.filter = stored_filter(filter);
         }
         *self != before
     }

@@ -12,6 +12,8 @@ use crate::group::seat::Seat;
 use crate::group::settings::SettingsRequest;
 use crate::group::subscriber::Subscriber;
 use crate::names::check_group;
+use prombus_store::MovedTopics;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 /// How many topics of a pattern are looked at before the subscription is there; the others are while it is used.
@@ -98,8 +100,7 @@ pub(crate) async fn subscribe(
     if let Some(moved) = moved {
         let (group, options) = (&subscribing.group, &subscribing.options);
         selection.place(core, group, ephemeral, options).await?;
-        let subscriber = subscribing.subscriber.clone();
-        let mut follower = Follower {
+        let follower = Follower {
             core: core.clone(),
             registry: Arc::downgrade(registry),
             shared: Arc::downgrade(shared),
@@ -107,22 +108,39 @@ pub(crate) async fn subscribe(
             subscribing,
             selection,
         };
-        // The first ones here, so that who asks for what a group does not allow hears of it.
-        for _ in 0..JOINED_AT_ONCE {
-            let Some(topic) = follower.waiting.pop_first() else {
-                break;
-            };
-            follower.join(registry, shared, &topic).await?;
-        }
-        let followed = (
-            follower.subscribing.group.clone(),
-            follower.selection.patterns.clone(),
-        );
-        let following = follower.run(moved);
-        let task = registry.follow(&subscriber, followed, following);
-        *shared.follower() = Some(task);
+        follow(follower, registry, shared, moved).await?;
     }
     Ok(subscription)
+}
+
+/// Joins the first topics of a pattern, so that the caller is told what a group does not allow, and lets the follower go
+/// on with the others.
+async fn follow(
+    mut follower: Follower,
+    registry: &Arc<Registry>,
+    shared: &Arc<Shared>,
+    moved: MovedTopics,
+) -> Result<(), SubscribeError> {
+    let mut again = BTreeSet::new();
+    for _ in 0..JOINED_AT_ONCE {
+        let Some(topic) = follower.waiting.pop_first() else {
+            break;
+        };
+        match follower.join(registry, shared, &topic).await {
+            // It was deleted meanwhile, and may have been made again.
+            Err(GroupError::UnknownTopic(_)) => drop(again.insert(topic)),
+            joined => joined?,
+        }
+    }
+    follower.waiting.append(&mut again);
+    let subscriber = follower.subscribing.subscriber.clone();
+    let followed = (
+        follower.subscribing.group.clone(),
+        follower.selection.patterns.clone(),
+    );
+    let task = registry.follow(&subscriber, followed, follower.run(moved));
+    *shared.follower() = Some(task);
+    Ok(())
 }
 
 impl Subscribing {

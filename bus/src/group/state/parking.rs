@@ -39,7 +39,7 @@ impl GroupState {
             return None;
         }
         let &lane = self.refills.first()?;
-        Some((lane, self.parking.from_seq(lane)?))
+        Some((lane, self.parking.first_seq(lane)?))
     }
 
     /// Takes events of a free key out of what was read for it, up to before `next_seq`.
@@ -51,7 +51,7 @@ impl GroupState {
         is_wanted: impl Fn(&StoredEvent) -> bool,
         now_ms: u64,
     ) {
-        let Some((from_seq, to_seq)) = self.parking.from_seq(lane).zip(self.parking.to_seq(lane))
+        let Some((from_seq, to_seq)) = self.parking.first_seq(lane).zip(self.parking.to_seq(lane))
         else {
             self.refills.remove(&lane);
             return;
