@@ -195,55 +195,6 @@ async fn bus_options_that_make_no_sense() {
             ..good.clone()
         },
         BusOptions {
-            limits: Limits {
-                max_payload_bytes: 0,
-                ..Limits::default()
-            },
-            ..good.clone()
-        },
-        BusOptions {
-            limits: Limits {
-                max_payload_bytes: (32 << 20) + 1,
-                ..Limits::default()
-            },
-            ..good.clone()
-        },
-        BusOptions {
-            limits: Limits {
-                max_sid_bytes: 1025,
-                ..Limits::default()
-            },
-            ..good.clone()
-        },
-        BusOptions {
-            limits: Limits {
-                max_header_bytes: 1 << 20,
-                ..Limits::default()
-            },
-            ..good.clone()
-        },
-        BusOptions {
-            limits: Limits {
-                max_tags: usize::MAX,
-                ..Limits::default()
-            },
-            ..good.clone()
-        },
-        BusOptions {
-            limits: Limits {
-                max_causes: 8193,
-                ..Limits::default()
-            },
-            ..good.clone()
-        },
-        BusOptions {
-            limits: Limits {
-                max_key_bytes: 513,
-                ..Limits::default()
-            },
-            ..good.clone()
-        },
-        BusOptions {
             topic_defaults: vec![(
                 "a".into(),
                 TopicConfig {
@@ -254,7 +205,21 @@ async fn bus_options_that_make_no_sense() {
             ..good.clone()
         },
     ];
-    for options in cases {
+    let limits = [
+        |limits: &mut Limits| limits.max_payload_bytes = 0,
+        |limits: &mut Limits| limits.max_payload_bytes = (32 << 20) + 1,
+        |limits: &mut Limits| limits.max_sid_bytes = 1025,
+        |limits: &mut Limits| limits.max_header_bytes = 1 << 20,
+        |limits: &mut Limits| limits.max_tags = usize::MAX,
+        |limits: &mut Limits| limits.max_causes = 8193,
+        |limits: &mut Limits| limits.max_key_bytes = 513,
+    ];
+    let limits = limits.map(|change: fn(&mut Limits)| {
+        let mut options = good.clone();
+        change(&mut options.limits);
+        options
+    });
+    for options in cases.into_iter().chain(limits) {
         let error = Bus::open(store.clone(), options).expect_err("it makes no sense");
         assert!(matches!(error, OpenError::BadOption(_)), "{error}");
     }

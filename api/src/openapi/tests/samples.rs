@@ -275,20 +275,7 @@ fn group_samples() -> Vec<(&'static str, Value)> {
         ),
         ("Lag", reply(&lag)),
         ("SeekReply", reply(&seek)),
-        (
-            "GroupChange",
-            body(&GroupChange {
-                topic: text(),
-                group: text(),
-                max_attempts: Some(1),
-                ordering: Some(Ordering::Key),
-                filter: Some(Filter {
-                    key: Some(text()),
-                    headers: [(text(), text())].into(),
-                    tags: vec![text()],
-                }),
-            }),
-        ),
+        ("GroupChange", group_change()),
         ("LaneInfo", reply(&lane)),
     ];
     for to in positions() {
@@ -316,6 +303,20 @@ fn group_samples() -> Vec<(&'static str, Value)> {
         ));
     }
     samples
+}
+
+fn group_change() -> Value {
+    body(&GroupChange {
+        topic: text(),
+        group: text(),
+        max_attempts: Some(1),
+        ordering: Some(Ordering::Key),
+        filter: Some(Filter {
+            key: Some(text()),
+            headers: [(text(), text())].into(),
+            tags: vec![text()],
+        }),
+    })
 }
 
 const REASONS: &[Reason] = &[
