@@ -1,3 +1,5 @@
+//! Runs of client ids: what is written is found again, damage is noticed, and merging keeps what segments hold.
+
 use super::*;
 use crate::files::fault::FaultFiles;
 use proptest::prelude::*;

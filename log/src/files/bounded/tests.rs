@@ -1,3 +1,5 @@
+//! A bounded folder: idle files are closed, and handles go on reading what was renamed or removed.
+
 use super::*;
 use crate::files::OsFiles;
 use std::sync::atomic::AtomicUsize;
