@@ -1,4 +1,4 @@
-# The verbs of this project. People and CI use the same ones; `make help` lists them.
+# The targets of this project. People and CI use the same ones; `make help` lists them.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -10,29 +10,30 @@ SHELL := bash
 LOCKED := $(if $(CI),--locked)
 CARGO_FLAGS := --workspace --all-features $(LOCKED)
 
-# Packages are installed by whoever may; the lists of a fresh machine are empty.
+# Packages are installed by root or through sudo; the lists of a fresh machine are empty.
 APT := $(if $(filter 0,$(shell id -u)),,sudo) DEBIAN_FRONTEND=noninteractive apt-get -q
 
 # nextest runs each test in a process of its own and stops one that hangs; cargo's own runner does where it is absent.
 HAS_NEXTEST = $(shell cargo nextest --version 2>/dev/null)
 RUN_TESTS = $(if $(HAS_NEXTEST),cargo nextest run --config-file tests/nextest.toml,cargo test --no-fail-fast)
 
-.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash sim fuzz sdk sdk-docs doc example bench bench-log bench-server bench-state bench-peers bench-sdk clean
+.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash sim openapi fuzz sdk sdk-docs web web-build package doc example bench bench-log bench-server bench-state bench-peers bench-sdk bench-web check-peers clean cluster
 
-help: ## List the verbs
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## Install rustfmt, clippy, a C++ compiler (for the fuzzer), Node and Chromium (for the SDK) where they are missing
+setup: ## Install rustfmt, clippy, a C++ compiler (for the fuzzer), Node and Chromium (for the SDK and the dashboard) where they are missing
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 	@command -v c++ >/dev/null || { $(APT) update && $(APT) install -y g++; }
+	@python3 -m venv --help >/dev/null 2>&1 || { $(APT) update && $(APT) install -y python3-venv; }
 	@command -v npm >/dev/null || { $(APT) update && $(APT) install -y nodejs npm; }
 	@command -v chromium >/dev/null || { $(APT) update && $(APT) install -y --no-install-recommends chromium; }
 
 build: ## Build everything with optimisation
 	cargo build --release $(CARGO_FLAGS)
 
-test: setup fmt-check lint features doc doctest unit fuzz sdk ## Check everything that CI checks
+test: setup fmt-check lint features doc doctest unit fuzz sdk web ## Check everything that CI checks
 
 fmt: ## Format the code
 	cargo fmt --all
@@ -45,7 +46,7 @@ lint: ## Run clippy on everything, with warnings as errors
 
 features: ## Check that each store builds without the others
 	cargo check $(LOCKED) -p prombus-store --no-default-features --features memory
-	cargo check $(LOCKED) -p prombus-store --no-default-features --features file
+	cargo check $(LOCKED) -p prombus-log --no-default-features
 
 unit: ## Run all tests but those in the documentation
 	$(RUN_TESTS) $(CARGO_FLAGS) --tests
@@ -61,6 +62,10 @@ crash: ## Run the crash and kill tests alone; SEEDS=5000 runs more seeds, SEED=1
 
 sim: ## Run the simulation of the whole bus alone; SEEDS=20000 runs more seeds, SEED=17 just that one
 	$(if $(SEEDS),PROMBUS_SEEDS=$(SEEDS)) $(if $(SEED),PROMBUS_SEED=$(SEED)) $(RUN_TESTS) $(LOCKED) -p prombus-sim --tests
+
+openapi: ## Send requests that are generated from the OpenAPI document to a server; EXAMPLES=500 for more
+	$(if $(PROMBUS_BIN),,cargo build --profile test $(CARGO_FLAGS) --bin prombus)
+	PROMBUS_BIN="$(or $(PROMBUS_BIN),$(CURDIR)/target/debug/prombus)" $(if $(EXAMPLES),EXAMPLES=$(EXAMPLES)) tests/openapi/run.sh
 
 # libFuzzer without a nightly compiler: these are the flags that count which code an input reaches.
 FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -91,11 +96,31 @@ sdk-docs: ## Write docs/sdk.md, the reference of the SDK, anew from its sources
 	$(SDK_INSTALL)
 	cd $(SDK) && npm run --silent docs
 
+# The compiled page is checked in, so that building the server needs no Node.
+WEB_INSTALL = cd web && if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then npm ci --ignore-scripts --no-progress; fi
+WEB_BIN = $(or $(PROMBUS_BIN),$(CURDIR)/target/debug/prombus)
+
+web: ## Compile the dashboard, compare it with what is checked in, and test it in Chromium; WEB_TOPICS=10000 scrolls more
+	$(if $(PROMBUS_BIN),,cargo build --profile test $(CARGO_FLAGS) --bin prombus)
+	$(WEB_INSTALL)
+	cd web && PROMBUS_BIN="$(WEB_BIN)" npm test --silent
+
+web-build: ## Compile the dashboard to web/dist, which is checked in
+	$(WEB_INSTALL)
+	cd web && npm run --silent build
+
+package: ## Package every crate as it would be published, and build each from its package
+	cargo package $(LOCKED) --workspace --exclude prombus-bench --exclude prombus-fuzz --exclude prombus-sim --exclude prombus-tests
+
 doc: ## Build the documentation, with warnings as errors
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --no-deps
 
 example: ## Run the example: heartbeats, a handler that fails once, the retry, the cursor
 	cargo run $(LOCKED) -p prombus --example heartbeats
+
+cluster: ## Start three NATS servers and a node on loopback and print their URLs; NODES=3 starts more nodes
+	$(if $(PROMBUS_BIN),,cargo build --release $(LOCKED) -p prombus-cli)
+	deploy/cluster.sh
 
 bench: ## Measure everything there is and print it as tables
 	cargo run --release $(LOCKED) -p prombus-bench
@@ -106,16 +131,29 @@ bench-log: ## Measure the log alone, beside a plain loop that writes the same by
 bench-server: ## Measure the server under load: idle and busy connections, export, latency
 	cargo run --release $(LOCKED) -p prombus-bench -- server
 
-bench-state: ## Measure atomic steps, tables in SQLite, rebuilding from snapshots, and reading keys over HTTP
+bench-state: ## Measure ack-and-publish transactions, tables in SQLite, rebuilding from snapshots, and reading keys over HTTP
 	cargo run --release $(LOCKED) -p prombus-bench -- state
 
+# Outside the workspace, so that nothing else builds the clients of NATS and Redis; what both build is shared.
+PEERS_FLAGS := $(LOCKED) --manifest-path bench/peers/Cargo.toml --target-dir target
+
 bench-peers: ## Measure the server beside NATS JetStream and Redis Streams, which are installed where missing; ROWS=a,d for some
-	cargo run --release $(LOCKED) -p prombus-bench -- peers --json target/peers.json $(if $(ROWS),--rows $(ROWS),--svg docs/peers.svg)
+	cargo run --release $(PEERS_FLAGS) -- --json target/peers.json $(if $(ROWS),--rows $(ROWS),--svg docs/peers.svg)
+
+check-peers: ## Check and test the bench beside NATS and Redis, which is a workspace of its own
+	cargo fmt --manifest-path bench/peers/Cargo.toml --check
+	cargo clippy $(PEERS_FLAGS) --all-targets -- -D warnings
+	cargo test $(PEERS_FLAGS)
 
 bench-sdk: ## Measure the TypeScript SDK beside the JavaScript clients of NATS JetStream and Redis Streams; ROUNDS=1 is quicker
 	$(if $(PROMBUS_BIN),,cargo build --release $(LOCKED) -p prombus-cli)
 	$(SDK_INSTALL)
 	cd $(SDK) && PROMBUS_BIN="$(or $(PROMBUS_BIN),$(CURDIR)/target/release/prombus)" PEERS="$(CURDIR)/target/release/peers" npm run --silent bench
+
+bench-web: ## Print bytes, requests and times of a first visit of the dashboard
+	$(if $(PROMBUS_BIN),,cargo build --release $(LOCKED) -p prombus-cli)
+	$(WEB_INSTALL)
+	cd web && PROMBUS_BIN="$(or $(PROMBUS_BIN),$(CURDIR)/target/release/prombus)" npm run --silent bench
 
 clean: ## Remove what was built; data stays
 	cargo clean

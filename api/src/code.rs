@@ -16,7 +16,7 @@ macro_rules! codes {
             /// All codes, in the order of the documentation.
             pub const ALL: &[Code] = &[$(Code::$variant),+];
 
-            /// The word that the wire uses.
+            /// Its name on the wire.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Code::$variant => $word),+ }
             }

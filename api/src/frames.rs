@@ -22,21 +22,21 @@ pub use event::{DeliveryContext, EventFrame, write_event};
 pub use group::{GroupName, write_pause, write_resume, write_unsubscribe};
 pub use publish::{Publish, write_publish};
 pub use reply::{
-    ErrorFrame, OkFrame, PublishedFrame, write_error, write_ok, write_published, write_stepped,
-    write_subscribed,
+    ErrorFrame, OkFrame, PublishedFrame, write_ack_published, write_error, write_ok,
+    write_published, write_subscribed,
 };
 pub use server::ServerFrame;
-pub use settle::{Ack, Ids, Modack, Nack, write_ack, write_modack, write_nack, write_step};
+pub use settle::{Ack, Ids, Modack, Nack, write_ack, write_ack_publish, write_modack, write_nack};
 use split::Frame;
 pub use split::{ClientFrames, ServerFrames};
 pub use subscribe::{Subscribe, write_subscribe};
 
-use crate::scan::Fault;
+use crate::scan::ScanError;
 
 /// A field that has to be there.
 #[inline]
-pub(crate) fn required<T>(field: Option<T>, name: &str) -> Result<T, Fault> {
-    field.ok_or_else(|| Fault::missing(name))
+pub(crate) fn required<T>(field: Option<T>, name: &str) -> Result<T, ScanError> {
+    field.ok_or_else(|| ScanError::missing(name))
 }
 
 #[cfg(test)]

@@ -7,9 +7,11 @@ mod age;
 mod body;
 mod bulk;
 mod cursors;
+mod dashboard;
 mod dead_letters;
 mod error;
 mod explain;
+mod find;
 mod groups;
 mod health;
 mod latest;
@@ -25,12 +27,18 @@ pub use age::Age;
 pub use body::Body;
 pub use bulk::{BulkReply, LineError};
 pub use cursors::{Cursor, CursorList, Lag, Seek, SeekReply};
+pub use dashboard::{
+    Access, Allowed, Attention, Causes, CausesQuery, Finding, FindingKind, GroupPage, GroupRow,
+    Histogram, HistogramQuery, History, HistoryQuery, Level, PageQuery, ServerStatus, StoreSummary,
+    TopicPage, TopicRow,
+};
 pub use dead_letters::{
     Attempt, DeadLetter, Redrive, RedriveReply, RemoveLettersQuery, RemovedLetters, WhichLetters,
     write_dead_letter,
 };
 pub use error::ErrorBody;
 pub use explain::{Explanation, LaneInfo, Reason};
+pub use find::{FindBy, FindPage, FindQuery, write_find_page};
 pub use groups::{GroupChange, GroupCounts, GroupInfo, GroupList, GroupQuery, MemberInfo};
 pub use health::Health;
 pub use latest::{LatestPage, LatestQuery, write_latest_page};

@@ -1,18 +1,19 @@
-//! What goes over the wire of prombus, written once for gateway, client and command line: WebSocket frames, options,
-//! HTTP queries and bodies, error codes, and the OpenAPI document.
+//! The wire protocol of prombus, shared by gateway, client and command line: WebSocket frames, options, HTTP queries and
+//! bodies, error codes, and the OpenAPI document.
 //!
-//! It knows texts and their meaning, not the bus: names, sizes and payloads are checked by whoever acts on them.
+//! It parses and encodes; names, sizes and payloads are validated by the bus.
 
 mod code;
+mod error;
 pub mod frames;
 pub mod http;
 pub mod openapi;
 pub mod options;
 mod record;
-mod refusal;
 mod scan;
 mod write;
 
 pub use code::Code;
+pub use error::{FrameError, ParseError};
 pub use record::Record;
-pub use refusal::{FrameError, Refusal};
+pub use scan::nearest;

@@ -1,17 +1,19 @@
 //! The OpenAPI document of the HTTP routes, built from code. `api/openapi.json` is the same document for people and
 //! tools to read; a test holds the two together, and `PROMBUS_WRITE_OPENAPI=1` lets that test write the file.
 
+mod dashboard_paths;
 mod operation;
 mod paths;
 mod schema;
 mod schemas;
+mod strict;
 
 use crate::code::Code;
 use serde_json::{Value, json};
 
 /// The document.
 pub fn document() -> Value {
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "prombus",
@@ -46,7 +48,9 @@ pub fn document() -> Value {
                 },
             },
         },
-    })
+    });
+    strict::apply(&mut document);
+    document
 }
 
 /// Every code with its status and meaning.

@@ -1,8 +1,8 @@
 //! The event record as clients see it.
 
+use crate::error::ParseError;
 use crate::frames::required;
-use crate::refusal::Refusal;
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
 use std::borrow::Cow;
 
@@ -35,11 +35,11 @@ pub struct Record<'a> {
 
 impl<'a> Record<'a> {
     /// Reads a record. Its payload is passed on with nothing checked but where it ends.
-    pub fn parse(json: &'a str) -> Result<Self, Refusal> {
+    pub fn parse(json: &'a str) -> Result<Self, ParseError> {
         let mut scanner = Scanner::new(json);
         let record = Self::from_json(&mut scanner);
         let record = record.and_then(|record| scanner.end().map(|()| record));
-        record.map_err(|fault| fault.refusal(json))
+        record.map_err(|error| error.parse_error(json))
     }
 
     /// Appends the record.
@@ -50,7 +50,7 @@ impl<'a> Record<'a> {
 
 impl<'a> FromJson<'a> for Record<'a> {
     #[inline]
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let (mut id, mut ts, mut topic, mut seq, mut payload) = (None, None, None, None, None);
         let (mut sid, mut key, mut partition) = (None, None, None);
         let (mut headers, mut caused_by, mut tags) = (Vec::new(), Vec::new(), Vec::new());

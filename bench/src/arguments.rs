@@ -5,21 +5,14 @@ use std::path::PathBuf;
 /// How to call it.
 pub(crate) const USAGE: &str = "\
 prombus-bench [TABLE] [--rows A,B] [--quick] [--json FILE] [--dir FOLDER]
-prombus-bench peers [--repeat N] [--svg FILE] [--systems A,B] [--prombus PROGRAM] …
 
   TABLE          log: the log, the stores and the bus in one process
                  server: the server under load, as a process of its own
-                 state: atomic steps, tables in SQLite, rebuilding from snapshots, reading keys over HTTP
-                 peers: the server beside NATS JetStream and Redis Streams, which are installed where they are missing
+                 state: ack-and-publish transactions, tables in SQLite, rebuilding from snapshots, reading keys over HTTP
   --rows A,B     only these rows; an unknown one lists those there are
   --quick        a smoke run of some seconds, whose figures mean nothing
   --json FILE    also write the figures, with every sample, as JSON
-  --dir FOLDER   where the data goes while it is measured, instead of beside the program
-  --repeat N     how often each row is measured, 5 times if not told
-  --seconds N    how long row l publishes, 60 if not told
-  --svg FILE     also draw the ratios
-  --systems A,B  only systems whose names begin so: prombus, jetstream, redis, or with a promise: redis always
-  --prombus P    the server to measure, instead of the one that is built beside the program";
+  --dir FOLDER   where the data goes while it is measured, instead of beside the program";
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,13 +36,6 @@ pub(crate) struct Arguments {
     pub(crate) quick: bool,
     pub(crate) json: Option<PathBuf>,
     pub(crate) folder: Option<PathBuf>,
-    /// Of the peers.
-    pub(crate) repeat: Option<usize>,
-    pub(crate) seconds: Option<u64>,
-    pub(crate) svg: Option<PathBuf>,
-    /// Empty for all.
-    pub(crate) systems: Vec<String>,
-    pub(crate) prombus: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -65,17 +51,6 @@ impl Arguments {
                 "--rows" => arguments.rows = value()?.split(',').map(str::to_owned).collect(),
                 "--json" => arguments.json = Some(value()?.into()),
                 "--dir" => arguments.folder = Some(value()?.into()),
-                "--svg" => arguments.svg = Some(value()?.into()),
-                "--systems" => arguments.systems = value()?.split(',').map(str::to_owned).collect(),
-                "--prombus" => arguments.prombus = Some(value()?.into()),
-                "--repeat" => {
-                    let count = value()?.parse().ok().filter(|count| *count > 0);
-                    arguments.repeat = Some(count.ok_or("--repeat needs a number")?);
-                }
-                "--seconds" => {
-                    let seconds = value()?.parse().ok().filter(|seconds| *seconds > 0);
-                    arguments.seconds = Some(seconds.ok_or("--seconds needs a number")?);
-                }
                 "probe" => {
                     return Ok(Command::Probe {
                         what: value()?,
@@ -107,23 +82,11 @@ mod tests {
             quick: true,
             json: Some("out.json".into()),
             folder: Some("data".into()),
-            ..Arguments::default()
         };
         let line = "log --rows append,open --quick --json out.json --dir data";
         assert_eq!(parse(line), Ok(Command::Measure(expected)));
         assert_eq!(parse(""), Ok(Command::Measure(Arguments::default())));
         assert_eq!(parse("log --help"), Ok(Command::Help));
-        let expected = Arguments {
-            table: Some("peers".into()),
-            repeat: Some(7),
-            seconds: Some(9),
-            svg: Some("peers.svg".into()),
-            systems: vec!["prombus".into(), "redis".into()],
-            prombus: Some("prombus".into()),
-            ..Arguments::default()
-        };
-        let line = "peers --repeat 7 --seconds 9 --svg peers.svg --systems prombus,redis --prombus prombus";
-        assert_eq!(parse(line), Ok(Command::Measure(expected)));
     }
 
     #[test]
@@ -131,12 +94,8 @@ mod tests {
         assert_eq!(parse("log --rows"), Err("--rows needs a value".into()));
         assert_eq!(parse("--fast"), Err("--fast is unknown".into()));
         assert_eq!(
-            parse("peers --repeat 0"),
-            Err("--repeat needs a number".into())
-        );
-        assert_eq!(
-            parse("log peers"),
-            Err("peers is one table too many".into())
+            parse("log server"),
+            Err("server is one table too many".into())
         );
     }
 }

@@ -4,8 +4,7 @@ use crate::Outcome;
 use crate::log_work::{BATCH_EVENTS, options};
 use crate::scale::Scale;
 use prombus::{Bus, BusOptions, Delivery, Durability, PublishOptions, Subscription, TopicConfig};
-use prombus_log::LogOptions;
-use prombus_store::file::FileStore;
+use prombus_log::{FileStore, LogOptions};
 use prombus_store::memory::MemoryStore;
 use prombus_store::{Store, SystemClock};
 use std::future::Future;
@@ -58,7 +57,7 @@ pub(crate) fn uncompacted_file_bus(path: &Path, scale: &Scale) -> Outcome<Bus> {
     bus_on(Arc::new(store))
 }
 
-/// A bus on the folder at `path`, where what is published is synced before it is answered.
+/// A bus on the folder at `path`, where what is published is synced before it is acknowledged.
 pub(crate) fn synced_file_bus(path: &Path, scale: &Scale) -> Outcome<Bus> {
     let (store, _) = FileStore::open_with(path, Arc::new(SystemClock), options(scale))?;
     Ok(Bus::open(Arc::new(store), BusOptions::default())?)

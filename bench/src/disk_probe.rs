@@ -13,7 +13,7 @@ const FILE_BLOCKS: u64 = 1_024;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// How long each of the syncs took in that time, in milliseconds, sorted. The file is removed.
-pub(crate) fn fdatasync_millis(path: &Path, time: Duration) -> Outcome<Vec<f64>> {
+pub fn fdatasync_millis(path: &Path, time: Duration) -> Outcome<Vec<f64>> {
     let block = [7; BLOCK_BYTES];
     let file = File::create_new(path)?;
     for at in 0..FILE_BLOCKS {
@@ -38,7 +38,7 @@ pub(crate) fn fdatasync_millis(path: &Path, time: Duration) -> Outcome<Vec<f64>>
 }
 
 /// The value below which so many of a thousand sorted samples lie.
-pub(crate) fn per_mille(sorted: &[f64], share: usize) -> f64 {
+pub fn per_mille(sorted: &[f64], share: usize) -> f64 {
     let at = (sorted.len() * share).div_ceil(1_000).max(1) - 1;
     sorted.get(at).copied().unwrap_or(f64::NAN)
 }

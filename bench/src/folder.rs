@@ -10,14 +10,14 @@ const WARM_BLOCK_BYTES: usize = 1 << 20;
 
 /// A folder of this run alone, removed with everything in it when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     path: PathBuf,
     made: u64,
 }
 
 impl Folder {
     /// Makes the folder inside `parent`, or beside the program, if `wanted_bytes` are free there.
-    pub(crate) fn make(parent: Option<&Path>, wanted_bytes: u64) -> Outcome<Self> {
+    pub fn make(parent: Option<&Path>, wanted_bytes: u64) -> Outcome<Self> {
         let beside_program = std::env::current_exe()?;
         let parent = match parent {
             Some(parent) => parent,
@@ -38,7 +38,7 @@ impl Folder {
 
     /// Has the system find so much memory for files and lets it go again. On a virtual machine memory that was not in
     /// use for a while costs ten times as much as other memory, and which one a measurement gets is chance.
-    pub(crate) fn warm(&mut self, bytes: u64) -> Outcome<()> {
+    pub fn warm(&mut self, bytes: u64) -> Outcome<()> {
         let path = self.fresh("warm");
         let mut file = File::create_new(&path)?;
         let block = vec![1; WARM_BLOCK_BYTES];
@@ -50,7 +50,7 @@ impl Folder {
     }
 
     /// A name that is not in use, for a file or a folder.
-    pub(crate) fn fresh(&mut self, name: &str) -> PathBuf {
+    pub fn fresh(&mut self, name: &str) -> PathBuf {
         self.made += 1;
         self.path.join(format!("{name}-{}", self.made))
     }
@@ -64,10 +64,11 @@ impl Drop for Folder {
 }
 
 /// Removes the data of one measurement, so that it is not written to disk during the next one.
-pub(crate) fn remove(path: &Path) -> Outcome<()> {
-    match path.is_dir() {
-        true => fs::remove_dir_all(path)?,
-        false => fs::remove_file(path)?,
+pub fn remove(path: &Path) -> Outcome<()> {
+    if path.is_dir() {
+        fs::remove_dir_all(path)?
+    } else {
+        fs::remove_file(path)?
     }
     Ok(())
 }

@@ -2,9 +2,8 @@
 
 use crate::Outcome;
 use crate::scale::Scale;
-use prombus_log::{
-    Batch, Change, Draft, Durability, Log, LogOptions, OsFiles, ReadLimit, TopicOptions,
-};
+use prombus_log::{Log, LogOptions, OsFiles};
+use prombus_store::{Batch, Change, Draft, Durability, IfExists, ReadLimit, TopicOptions};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,7 +35,7 @@ pub(crate) fn open_log(path: &Path, scale: &Scale) -> Outcome<Log> {
 pub(crate) fn options(scale: &Scale) -> LogOptions {
     LogOptions {
         segment_bytes: scale.segment_bytes,
-        entropy: 1,
+        log_id: Some(1),
         ..LogOptions::default()
     }
 }
@@ -51,6 +50,7 @@ pub(crate) fn make_topics(log: &Log, topics: &[Arc<str>], durability: Durability
                 durability,
                 ..TopicOptions::default()
             },
+            if_exists: IfExists::Replace,
         });
     }
     log.append(&batch).wait()?;

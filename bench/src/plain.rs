@@ -3,7 +3,7 @@
 
 use crate::Outcome;
 use crate::log_work::{per_second, topic_at};
-use prombus_log::MadeId;
+use prombus_store::GeneratedId;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -32,19 +32,19 @@ impl Records {
             bytes: Vec::new(),
             record_bytes: 0,
         };
-        records.spell(payloads)?;
+        records.encode(payloads)?;
         Ok(records)
     }
 
     /// Spells the records anew, without their checksums.
-    fn spell(&mut self, payloads: &[String]) -> Outcome<()> {
+    fn encode(&mut self, payloads: &[String]) -> Outcome<()> {
         const TS: u64 = 1_750_000_000_000;
         const FIRST_SEQ: u64 = 1_000_000;
         let topic = topic_at(0);
         self.bytes.clear();
         for (payload, seq) in payloads.iter().zip(FIRST_SEQ..) {
             let start = self.bytes.len();
-            let made = MadeId {
+            let made = GeneratedId {
                 ms: TS,
                 tag: 1,
                 seq,
@@ -103,7 +103,7 @@ pub(crate) fn spell_and_append(
     batches: u64,
 ) -> Outcome<Appended> {
     let records = Records::new(payloads)?;
-    append_each(path, &records, batches, |records| records.spell(payloads))
+    append_each(path, &records, batches, |records| records.encode(payloads))
 }
 
 fn append_each(
@@ -165,7 +165,7 @@ pub(crate) fn read(path: &Path, records: &Records) -> Outcome<f64> {
 mod tests {
     use super::*;
     use crate::log_work::{draft, payloads};
-    use prombus_log::{Batch, StoredEvent};
+    use prombus_store::{Batch, StoredEvent};
 
     #[test]
     fn what_was_written_is_read_and_damage_is_seen() {
@@ -192,7 +192,7 @@ mod tests {
         batch.publish(&topic, &draft(&payloads[0]));
         let event = batch.events().next().unwrap();
         let records = Records::new(&payloads).unwrap();
-        let made = MadeId {
+        let made = GeneratedId {
             ms: 1_750_000_000_000,
             tag: 1,
             seq: 1_000_000,

@@ -1,6 +1,7 @@
 //! The figures as a table for people and as JSON for programs.
 
 use crate::sampling::Samples;
+pub(crate) use prombus_bench::with_commas;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -31,6 +32,8 @@ pub(crate) enum Unit {
     NanosPerEvent,
     Millis,
     Bytes,
+    /// As many times something.
+    Times,
 }
 
 /// What a figure, or its ratio to what it is beside, is meant to reach.
@@ -83,16 +86,20 @@ impl Line {
     }
 
     fn cells(&self) -> [String; 8] {
-        let spread = |samples: &Samples, spell: &dyn Fn(f64) -> String| {
-            format!("{}..{}", spell(samples.lowest()), spell(samples.highest()))
+        let spread = |samples: &Samples, format: &dyn Fn(f64) -> String| {
+            format!(
+                "{}..{}",
+                format(samples.lowest()),
+                format(samples.highest())
+            )
         };
         let ratios = self.ratios();
         [
             self.row.to_owned(),
             self.what.clone(),
-            self.unit.spell(self.measured.median()),
+            self.unit.format(self.measured.median()),
             self.beside.as_ref().map_or(String::new(), |beside| {
-                let figure = self.unit.spell(beside.samples.median());
+                let figure = self.unit.format(beside.samples.median());
                 format!("{figure} {}", beside.what)
             }),
             ratios
@@ -100,10 +107,10 @@ impl Line {
                 .map_or(String::new(), |ratios| spell_ratio(ratios.median())),
             match &ratios {
                 Some(ratios) => spread(ratios, &spell_ratio),
-                None => spread(&self.measured, &|value| self.unit.spell(value)),
+                None => spread(&self.measured, &|value| self.unit.format(value)),
             },
             self.goal
-                .map_or(String::new(), |goal| goal.spell(self.unit)),
+                .map_or(String::new(), |goal| goal.format(self.unit)),
             match self.is_met() {
                 Some(true) => "met".into(),
                 Some(false) => "MISSED".into(),
@@ -125,7 +132,7 @@ impl Line {
                 "samples": beside.samples,
             })),
             "ratio": self.ratios().map(|ratios| ratios.median()),
-            "goal": self.goal.map(|goal| goal.spell(self.unit)),
+            "goal": self.goal.map(|goal| goal.format(self.unit)),
             "met": self.is_met(),
         })
     }
@@ -139,25 +146,27 @@ impl Unit {
             Self::NanosPerEvent => "ns/event",
             Self::Millis => "ms",
             Self::Bytes => "bytes",
+            Self::Times => "x",
         }
     }
 
-    fn spell(self, value: f64) -> String {
+    fn format(self, value: f64) -> String {
         match self {
             Self::EventsPerSecond => format!("{}/s", with_commas(value)),
             Self::BytesPerSecond => format!("{:.2} GB/s", value / 1e9),
             Self::NanosPerEvent => format!("{} ns", with_commas(value)),
             Self::Millis => format!("{} ms", with_commas(value)),
             Self::Bytes => format!("{:.1} MB", value / 1e6),
+            Self::Times => format!("{value:.2} x"),
         }
     }
 }
 
 impl Goal {
-    fn spell(self, unit: Unit) -> String {
+    fn format(self, unit: Unit) -> String {
         match self {
-            Self::AtLeast(value) => format!(">= {}", unit.spell(value)),
-            Self::AtMost(value) => format!("<= {}", unit.spell(value)),
+            Self::AtLeast(value) => format!(">= {}", unit.format(value)),
+            Self::AtMost(value) => format!("<= {}", unit.format(value)),
             Self::RatioAtLeast(ratio) => format!("ratio >= {}", spell_ratio(ratio)),
             Self::RatioAtMost(ratio) => format!("ratio <= {}", spell_ratio(ratio)),
         }
@@ -196,20 +205,6 @@ pub(crate) fn to_json(lines: &[Line]) -> Value {
 
 fn spell_ratio(ratio: f64) -> String {
     format!("{ratio:.2}")
-}
-
-/// A number without its fraction, in groups of three.
-pub(crate) fn with_commas(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut spelt = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 && digit.is_ascii_digit() && !spelt.ends_with('-')
-        {
-            spelt.push(',');
-        }
-        spelt.push(digit);
-    }
-    spelt
 }
 
 #[cfg(test)]

@@ -5,19 +5,26 @@ use serde::{Serialize, Serializer};
 
 /// Measurements of one thing, at least one.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Samples(Vec<f64>);
+pub struct Samples(Vec<f64>);
 
 impl Samples {
-    pub(crate) fn push(&mut self, sample: f64) {
+    /// Adds a measurement.
+    pub fn push(&mut self, sample: f64) {
         self.0.push(sample);
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many there are.
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The middle one, or the mean of the middle two.
-    pub(crate) fn median(&self) -> f64 {
+    pub fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         match sorted.len() {
@@ -27,16 +34,18 @@ impl Samples {
         }
     }
 
-    pub(crate) fn lowest(&self) -> f64 {
+    /// The smallest one.
+    pub fn lowest(&self) -> f64 {
         self.0.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    pub(crate) fn highest(&self) -> f64 {
+    /// The largest one.
+    pub fn highest(&self) -> f64 {
         self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// Each sample by the one that was taken beside it: what disturbed one has mostly disturbed the other.
-    pub(crate) fn ratios(&self, beside: &Self) -> Self {
+    pub fn ratios(&self, beside: &Self) -> Self {
         let pairs = self.0.iter().zip(&beside.0);
         Self(pairs.map(|(sample, other)| sample / other).collect())
     }
@@ -55,17 +64,14 @@ impl Serialize for Samples {
 }
 
 /// Measures `repeats` times, after once for nothing: the first run pays for memory that the system has to find.
-pub(crate) fn repeat(
-    repeats: usize,
-    mut measure: impl FnMut() -> Outcome<f64>,
-) -> Outcome<Samples> {
+pub fn repeat(repeats: usize, mut measure: impl FnMut() -> Outcome<f64>) -> Outcome<Samples> {
     measure()?;
     (0..repeats).map(|_| measure()).collect()
 }
 
 /// Measures two things in turns, after once for nothing. Each starts every other pair, so that neither always follows
 /// the other.
-pub(crate) fn in_turns(
+pub fn in_turns(
     repeats: usize,
     mut one: impl FnMut() -> Outcome<f64>,
     mut other: impl FnMut() -> Outcome<f64>,

@@ -40,7 +40,7 @@ pub(crate) struct Scale {
     /// Events that go through the server at a steady rate.
     pub(crate) paced_events: u64,
     /// Events that are consumed with a result published for each.
-    pub(crate) step_events: u64,
+    pub(crate) ack_publish_events: u64,
     /// Events that become rows of a table, and how many keys they have.
     pub(crate) row_events: u64,
     pub(crate) row_keys: u64,
@@ -88,7 +88,7 @@ impl Scale {
             busy_events: 400_000,
             export_events: 1_000_000,
             paced_events: 25_000,
-            step_events: 400_000,
+            ack_publish_events: 400_000,
             row_events: 500_000,
             row_keys: 100_000,
             snap_reads: 100_000,
@@ -126,7 +126,7 @@ impl Scale {
             busy_events: 2_000,
             export_events: 3_000,
             paced_events: 500,
-            step_events: 2_000,
+            ack_publish_events: 2_000,
             row_events: 2_000,
             row_keys: 200,
             snap_reads: 320,

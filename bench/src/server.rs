@@ -8,10 +8,10 @@ mod idle;
 mod latency;
 
 use crate::Outcome;
-use crate::peers::http;
-use crate::peers::process::Process;
-use crate::peers::programs::find_prombus;
+use crate::http;
+use crate::process::Process;
 use crate::table::Row;
+use prombus_bench::program::find_prombus;
 use prombus_client::{Client, ClientOptions};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -78,7 +78,7 @@ impl Served {
         })
     }
 
-    /// Makes a topic that is answered after the write.
+    /// Makes a topic that is acknowledged after the write.
     pub(crate) async fn make_topic(&self, topic: &str) -> Outcome<()> {
         let config = r#"{"durability":"os"}"#;
         http::ask(self.address, &format!("PUT /topics/{topic}"), config).await?;

@@ -4,7 +4,7 @@ use crate::arguments::Arguments;
 use crate::folder::Folder;
 use crate::report::{Line, to_json, to_table};
 use crate::scale::Scale;
-use crate::{Outcome, log, log_work, print, server, state, tell};
+use crate::{Outcome, log, log_progress, log_work, print, server, state};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -30,9 +30,10 @@ const TABLES: &[(&str, &[Row])] = &[
 /// Measures what is asked for and prints it.
 pub(crate) fn measure(arguments: &Arguments) -> Outcome<()> {
     let rows = chosen_rows(arguments)?;
-    let scale = match arguments.quick {
-        true => Scale::quick(),
-        false => Scale::full(),
+    let scale = if arguments.quick {
+        Scale::quick()
+    } else {
+        Scale::full()
     };
     let mut bench = Bench {
         folder: Folder::make(arguments.folder.as_deref(), scale.disk_bytes)?,
@@ -48,7 +49,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Outcome<()> {
             ..line
         }));
         let seconds = started.elapsed().as_secs_f64();
-        tell(&format!("{} took {seconds:.1} s", row.name));
+        log_progress(&format!("{} took {seconds:.1} s", row.name));
     }
     print(&to_table(&lines))?;
     if let Some(path) = &arguments.json {
@@ -65,7 +66,7 @@ impl Bench {
         if self.large_log.is_none() {
             let path = self.folder.fresh("large");
             let events = self.scale.large_log_events();
-            tell("making the large log");
+            log_progress("making the large log");
             log_work::make_log(&path, &self.scale, 1, events)?;
             self.large_log = Some(path);
         }

@@ -5,8 +5,8 @@
 #![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]
 
 use prombus::{Bus, BusOptions, Delivery, PublishOptions, StartAt, SubscribeOptions, Topic};
+use prombus_log::FileStore;
 use prombus_store::Store;
-use prombus_store::file::FileStore;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::error::Error;

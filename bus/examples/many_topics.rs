@@ -8,8 +8,8 @@
 )]
 
 use prombus::{Bus, BusOptions, PublishOptions, StartAt, SubscribeOptions};
+use prombus_log::FileStore;
 use prombus_store::Store;
-use prombus_store::file::FileStore;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,11 +1,11 @@
 //! The bus: the handle that everything begins with.
 
 mod admin;
-mod effects;
+mod dedupe;
+mod group_metrics;
 mod groups;
-mod samples;
 
-pub use samples::GroupSample;
+pub use group_metrics::GroupMetrics;
 
 use crate::consumer::{Consumer, consume};
 use crate::core::Core;
@@ -14,12 +14,12 @@ use crate::group::UnwrittenGroups;
 use crate::group::registry::Registry;
 use crate::memory::ByteBudget;
 use crate::options::BusOptions;
-use crate::publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions};
-use crate::state::Compactor;
+use crate::publish::{BatchFuture, PublishBatch, PublishFuture, PublishOptions};
+use crate::state::Snapshotter;
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, subscribe};
 use crate::topics::Topics;
+use group_metrics::GroupMetricsCache;
 use prombus_store::{CommitError, Store, StoreFailed};
-use samples::SampleCache;
 use serde::Serialize;
 use std::fmt;
 use std::future::Future;
@@ -31,10 +31,10 @@ use std::sync::Arc;
 pub struct Bus {
     core: Arc<Core>,
     registry: Arc<Registry>,
-    /// Makes snapshots, as long as somebody has the bus.
-    compactor: Arc<Compactor>,
+    /// Makes snapshots until the last clone of the bus is dropped.
+    snapshotter: Arc<Snapshotter>,
     /// What looking at all groups remembers from one time to the next.
-    samples: Arc<SampleCache>,
+    group_metrics: Arc<GroupMetricsCache>,
 }
 
 impl Bus {
@@ -45,13 +45,13 @@ impl Bus {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
         let topics = Topics::new(store.clone(), options.auto_create_topics, defaults);
         let core = Arc::new(Core::new(store, options, topics));
-        let compactor = Arc::new(Compactor::start(&core, &runtime));
+        let snapshotter = Arc::new(Snapshotter::start(&core, &runtime));
         let registry = Registry::new(core.clone(), runtime);
         Ok(Self {
             core,
             registry,
-            compactor,
-            samples: Arc::default(),
+            snapshotter,
+            group_metrics: Arc::default(),
         })
     }
 
@@ -74,7 +74,7 @@ impl Bus {
         &self.core.store
     }
 
-    /// The bytes of events that wait in memory to be delivered. Whoever passes events on, as a gateway does, counts what
+    /// The bytes of events that wait in memory to be delivered. A gateway, which passes events on, counts what
     /// waits there too.
     pub fn delivery_memory(&self) -> &Arc<ByteBudget> {
         &self.core.memory
@@ -87,7 +87,7 @@ impl Bus {
         topic: &str,
         value: &T,
         options: &PublishOptions<'_>,
-    ) -> PublishAnswer {
+    ) -> PublishFuture {
         let mut batch = self.batch();
         batch.add_value(topic, value, options);
         batch.publish().into()
@@ -99,7 +99,7 @@ impl Bus {
         topic: &str,
         payload: &str,
         options: &PublishOptions<'_>,
-    ) -> PublishAnswer {
+    ) -> PublishFuture {
         let mut batch = self.batch();
         batch.add(topic, payload, options);
         batch.publish().into()
@@ -111,15 +111,15 @@ impl Bus {
     }
 
     /// Publishes a batch in its order, with one wait for all of it and one result for each event.
-    pub fn publish_batch(&self, batch: PublishBatch) -> BatchAnswer {
+    pub fn publish_batch(&self, batch: PublishBatch) -> BatchFuture {
         batch.publish()
     }
 
     /// The same for a caller that does nothing else until it has the answer. Where that is quicker the events are
     /// stored on its own thread, which then waits for the disk; other tasks of the runtime go on, but not what the same
     /// task would do meanwhile. Not for use inside a `LocalSet`.
-    pub fn publish_batch_here(&self, batch: PublishBatch) -> BatchAnswer {
-        batch.publish_here()
+    pub fn publish_batch_inline(&self, batch: PublishBatch) -> BatchFuture {
+        batch.publish_inline()
     }
 
     /// Subscribes a group to a topic, to a pattern of topics (`*` one segment, `**` any number), or to several with
@@ -134,7 +134,7 @@ impl Bus {
     }
 
     /// Subscribes without a group: one is made for it, and is gone with the subscription. An event whose last attempt
-    /// fails here is dropped, for there is nobody whose dead letter it would be.
+    /// fails here is dropped without a dead letter.
     pub async fn subscribe_ephemeral(
         &self,
         topic: &str,
@@ -166,7 +166,7 @@ impl Bus {
     /// closed. Fails where a group could not be written, though all is closed then too. Closing twice is fine.
     pub async fn close(&self) -> Result<(), CommitError> {
         self.core.close();
-        self.compactor.stop().await;
+        self.snapshotter.stop().await;
         self.registry.close().await;
         match self.core.store.close().await {
             Ok(()) | Err(CommitError::Closed) => match self.unwritten_groups().latest {

@@ -126,7 +126,7 @@ impl<F: Future> Future for CatchPanic<F> {
     type Output = Result<F::Output, Box<dyn Any + Send>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // After a panic the future is never polled again, so nobody sees what it left half done.
+        // After a panic the future is never polled again, so its broken invariants are never observed.
         match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
             Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
             Ok(Poll::Pending) => Poll::Pending,

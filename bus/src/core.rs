@@ -20,7 +20,7 @@ pub(crate) struct Core {
     pub(crate) memory: Arc<ByteBudget>,
     /// Set once, by closing; nothing new is taken in after that.
     closed: AtomicBool,
-    /// Tells the same to whoever waits for something else meanwhile.
+    /// Notifies the tasks that wait for the closing.
     closing: watch::Sender<bool>,
     /// Numbers members and ephemeral groups.
     next_number: AtomicU64,
@@ -35,7 +35,7 @@ impl Closing {
         *self.0.borrow()
     }
 
-    /// Waits until the bus is closed, or nobody has it any more.
+    /// Waits until the bus is closed or dropped.
     pub(crate) async fn closed(&mut self) {
         // An error says that the sender is gone, and with it the bus.
         let _ = self.0.wait_for(|closed| *closed).await;

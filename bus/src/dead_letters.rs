@@ -4,7 +4,7 @@
 //! ranges of positions. Removed letters at the front are trimmed off the topic, and their marks with them.
 
 use crate::bus::Bus;
-use crate::error::{AdminError, BadOption};
+use crate::error::{AdminError, InvalidField};
 use crate::group::ranges::Ranges;
 use crate::names::stable_hash;
 use prombus_store::{Batch, Change, CommitError, Expect, Keyed, StoredEvent};
@@ -88,8 +88,9 @@ impl Bus {
                 ranges.retain(|&(_, last)| last >= first_seq);
             }
             if marks.removed.len() > MAX_RANGES {
-                let why = "too many single letters are removed already: remove the oldest first";
-                return Err(BadOption::new("ids", why).into());
+                let reason =
+                    "too many separate dead letters are removed already; remove the oldest first";
+                return Err(InvalidField::new("ids", reason).into());
             }
             batch.change(Change::Put {
                 key: key.clone(),
@@ -102,8 +103,8 @@ impl Bus {
                 outcome => return Ok(outcome.map(drop)?),
             }
         }
-        let why = "its dead letters are being changed by others at the same time";
-        Err(BadOption::new("topic", why).into())
+        let reason = "its dead letters are being changed concurrently; try again";
+        Err(InvalidField::new("topic", reason).into())
     }
 }
 
@@ -130,7 +131,7 @@ pub fn redrive_id(letter_id: &str, nonce: Option<u64>, group: Option<&str>) -> S
 
 /// Whether an event was a dead letter of another group and was published again for that group alone.
 pub(crate) fn is_for_another_group(event: &StoredEvent, group: &str) -> bool {
-    if !event.has_own_id() {
+    if !event.has_client_id() {
         return false;
     }
     let id = event.id();

@@ -1,5 +1,5 @@
-//! What can go wrong: one small struct per fact here, one enum per operation below. Each operation's error has a
-//! `code()`, the word that the wire uses for it.
+//! What can go wrong: one small struct per fact, one enum per operation, each with `is_retryable`. Wire codes and HTTP
+//! statuses are assigned where the wire is spoken, not here.
 
 mod effects;
 mod facts;
@@ -9,12 +9,12 @@ mod state;
 pub use effects::{DedupeError, ProjectorError};
 pub(crate) use facts::quoted;
 pub use facts::{
-    AlreadyExists, AlreadySettled, BadCause, BadGroup, BadHeader, BadId, BadJson, BadKey,
-    BadOption, BadPattern, BadSid, BadTag, BadTopic, BadTs, BadValue, GroupMismatch, LeaseLost,
-    NotPublished, TakenOver, TooLarge, UnknownGroup, UnknownId,
+    AlreadySettled, GroupMismatch, InvalidField, InvalidGroup, InvalidJson, InvalidPattern,
+    InvalidPayload, InvalidTopic, LeaseLost, NotPublished, TakenOver, TooLarge, TopicExists,
+    UnknownGroup, UnknownId,
 };
 pub use operations::{
-    AdminError, GroupError, OpenError, PublishError, SettleError, StepError, SubscribeError,
+    AckPublishError, AdminError, GroupError, OpenError, PublishError, SettleError, SubscribeError,
 };
 pub use prombus_store::{
     CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic,

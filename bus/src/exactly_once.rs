@@ -21,7 +21,7 @@
 use crate::bus::Bus;
 use crate::consumer::Consumer;
 use crate::dedupe::Dedupe;
-use crate::error::{BadOption, DedupeError, SubscribeError};
+use crate::error::{DedupeError, InvalidField, SubscribeError};
 use crate::group::Ended;
 use crate::subscription::{Delivery, SubscribeOptions, SubscriptionControl};
 use std::fmt;
@@ -33,9 +33,9 @@ use std::time::Duration;
 /// How often marks are looked up or written before that is given up: about half a minute altogether.
 const MAX_TRIES: u32 = 12;
 /// The wait after the first failure; it doubles.
-const FIRST_WAIT_MS: u64 = 50;
+const INITIAL_BACKOFF_MS: u64 = 50;
 /// The most it grows to.
-const LONGEST_WAIT_MS: u64 = 5_000;
+const MAX_BACKOFF_MS: u64 = 5_000;
 /// How much time the lease is given for each try, beyond the wait before it.
 const TRY_MS: u64 = 10_000;
 
@@ -89,8 +89,8 @@ impl Bus {
         E: fmt::Display + Send + 'static,
     {
         if options.manual_ack {
-            let why = "an effect that is to happen once is acknowledged when it is marked";
-            return Err(BadOption::new("manualAck", why).into());
+            let reason = "an exactly-once handler acknowledges by itself";
+            return Err(InvalidField::new("manual_ack", reason).into());
         }
         let counts = Arc::new(Counts::default());
         let once = Arc::new(Once {
@@ -152,7 +152,7 @@ impl<H> Once<H> {
         let id = delivery.event.id().into_owned();
         let lease = delivery.lease();
         let extend = |wait_ms| lease.extend(wait_ms + TRY_MS);
-        let seen = patiently(|| store.seen(&scope, &id), extend).await;
+        let seen = retry_with_backoff(|| store.seen(&scope, &id), extend).await;
         match seen {
             Ok(true) => {
                 self.counts.skipped.fetch_add(1, Ordering::Relaxed);
@@ -164,7 +164,7 @@ impl<H> Once<H> {
         let handled = (self.handler)(delivery).await;
         handled.map_err(|error| error.to_string())?;
         self.counts.handled.fetch_add(1, Ordering::Relaxed);
-        let marked = patiently(|| store.mark(&scope, &id, *ttl_ms), extend).await;
+        let marked = retry_with_backoff(|| store.mark(&scope, &id, *ttl_ms), extend).await;
         if marked.is_err() {
             // Bringing the event back would repeat its effect for certain.
             self.counts.unmarked.fetch_add(1, Ordering::Relaxed);
@@ -175,11 +175,14 @@ impl<H> Once<H> {
 
 /// Tries until it works or has failed too often, and keeps the lease meanwhile: failing marks are no reason to count
 /// a delivery as failed.
-async fn patiently<T, F>(attempt: impl Fn() -> F, extend: impl Fn(u64)) -> Result<T, DedupeError>
+async fn retry_with_backoff<T, F>(
+    attempt: impl Fn() -> F,
+    extend: impl Fn(u64),
+) -> Result<T, DedupeError>
 where
     F: Future<Output = Result<T, DedupeError>>,
 {
-    let mut wait_ms = FIRST_WAIT_MS;
+    let mut wait_ms = INITIAL_BACKOFF_MS;
     for _ in 1..MAX_TRIES {
         let outcome = attempt().await;
         if outcome.is_ok() {
@@ -187,7 +190,7 @@ where
         }
         extend(wait_ms);
         tokio::time::sleep(Duration::from_millis(wait_ms)).await;
-        wait_ms = (wait_ms * 2).min(LONGEST_WAIT_MS);
+        wait_ms = (wait_ms * 2).min(MAX_BACKOFF_MS);
     }
     attempt().await
 }

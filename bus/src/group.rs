@@ -7,6 +7,7 @@
 //! ```
 
 mod backoff;
+mod blocked_keys;
 pub(crate) mod command;
 mod counts;
 pub(crate) mod credit;
@@ -15,14 +16,13 @@ mod history;
 pub(crate) mod inbox;
 mod info;
 mod lanes;
+pub(crate) mod membership;
 mod owner;
-mod parking;
-mod placing;
 pub(crate) mod ranges;
 pub(crate) mod record;
 pub(crate) mod registry;
-pub(crate) mod seat;
 pub(crate) mod settings;
+mod start_at;
 pub(crate) mod state;
 pub(crate) mod status;
 pub(crate) mod subscriber;
@@ -34,7 +34,7 @@ pub use counts::GroupCounts;
 pub use explain::{Explanation, LaneInfo, Reason};
 pub use history::Attempt;
 pub use info::{Cursor, GroupInfo, Lag, MemberInfo, SeekEffect};
-pub use placing::StartAt;
 pub use settings::{GroupConfig, Ordering};
+pub use start_at::StartAt;
 pub use subscriber::Ended;
 pub use unwritten::UnwrittenGroups;

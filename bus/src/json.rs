@@ -2,10 +2,10 @@
 //! spelling, key order and escapes stay as the publisher wrote them. A text that is already compact, as most are, is
 //! returned as it is, without an allocation.
 //!
-//! The grammar stands here once. It is first gone through as if there were no whitespace, with everything in registers;
+//! The grammar is written once. The first pass assumes that there is no whitespace, with everything in registers;
 //! only a text that does not pass so is gone through again, to take its whitespace out or to say what is wrong with it.
 
-use crate::error::BadJson;
+use crate::error::InvalidJson;
 use std::borrow::Cow;
 
 /// JSON nested deeper than this is refused.
@@ -18,7 +18,7 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = ONES << 7;
 
 /// Checks `text` against RFC 8259 and returns it without insignificant whitespace.
-pub fn compact(text: &str) -> Result<Cow<'_, str>, BadJson> {
+pub fn compact(text: &str) -> Result<Cow<'_, str>, InvalidJson> {
     if document(text.as_bytes(), &mut NoGaps).is_some() {
         return Ok(Cow::Borrowed(text));
     }
@@ -43,10 +43,10 @@ trait Gaps {
     fn pass(&mut self, bytes: &[u8], at: usize) -> usize;
 
     /// Notes what is wrong. Always `None`, to be returned at once.
-    fn fault(&mut self, at: usize, why: &'static str) -> Option<usize>;
+    fn fault(&mut self, at: usize, reason: &'static str) -> Option<usize>;
 }
 
-/// There is no whitespace: where some stands, it is something unexpected.
+/// Whitespace is unexpected.
 struct NoGaps;
 
 /// Whitespace is left out of a copy.
@@ -55,7 +55,7 @@ struct Dropped<'a> {
     /// Everything before this is in `kept`, or was whitespace.
     copied: usize,
     kept: String,
-    fault: Option<BadJson>,
+    fault: Option<InvalidJson>,
 }
 
 impl Gaps for NoGaps {
@@ -82,8 +82,8 @@ impl Gaps for Dropped<'_> {
         behind
     }
 
-    fn fault(&mut self, at: usize, why: &'static str) -> Option<usize> {
-        self.fault.get_or_insert(BadJson { at, why });
+    fn fault(&mut self, at: usize, reason: &'static str) -> Option<usize> {
+        self.fault.get_or_insert(InvalidJson { at, reason });
         None
     }
 }
@@ -99,7 +99,7 @@ fn document(bytes: &[u8], gaps: &mut impl Gaps) -> Option<usize> {
             Some(b'"') => at = string(bytes, at, gaps)?,
             Some(open @ (b'{' | b'[')) => {
                 if depth == MAX_DEPTH {
-                    return gaps.fault(at, "it is nested deeper than 128");
+                    return gaps.fault(at, "nested deeper than 128 levels");
                 }
                 let is_object = open == b'{';
                 depth += 1;
@@ -118,8 +118,8 @@ fn document(bytes: &[u8], gaps: &mut impl Gaps) -> Option<usize> {
             Some(b't') => at = literal(bytes, at, b"true", gaps)?,
             Some(b'f') => at = literal(bytes, at, b"false", gaps)?,
             Some(b'n') => at = literal(bytes, at, b"null", gaps)?,
-            Some(_) => return gaps.fault(at, "a value should stand here"),
-            None => return gaps.fault(at, "it ends where a value should stand"),
+            Some(_) => return gaps.fault(at, "expected a value"),
+            None => return gaps.fault(at, "expected a value, found the end"),
         }
         // Closing brackets may follow, then a comma or the end.
         loop {
@@ -127,8 +127,8 @@ fn document(bytes: &[u8], gaps: &mut impl Gaps) -> Option<usize> {
             let in_object = objects & 1 == 1;
             match byte(bytes, at) {
                 None if depth == 0 => return Some(at),
-                None => return gaps.fault(at, "it ends inside a bracket"),
-                Some(_) if depth == 0 => return gaps.fault(at, "something follows the value"),
+                None => return gaps.fault(at, "expected a closing bracket, found the end"),
+                Some(_) if depth == 0 => return gaps.fault(at, "unexpected text after the value"),
                 Some(b',') => {
                     at = gaps.pass(bytes, at + 1);
                     if in_object {
@@ -142,7 +142,7 @@ fn document(bytes: &[u8], gaps: &mut impl Gaps) -> Option<usize> {
                     at += 1;
                 }
                 Some(_) => {
-                    return gaps.fault(at, "a comma or a closing bracket should stand here");
+                    return gaps.fault(at, "expected a comma or a closing bracket");
                 }
             }
         }
@@ -153,17 +153,17 @@ fn document(bytes: &[u8], gaps: &mut impl Gaps) -> Option<usize> {
 #[inline]
 fn key(bytes: &[u8], at: usize, gaps: &mut impl Gaps) -> Option<usize> {
     if byte(bytes, at) != Some(b'"') {
-        return gaps.fault(at, "a name in quotes should stand here");
+        return gaps.fault(at, "expected a quoted field name");
     }
     let at = string(bytes, at, gaps)?;
     let at = gaps.pass(bytes, at);
     match byte(bytes, at) {
         Some(b':') => Some(gaps.pass(bytes, at + 1)),
-        _ => gaps.fault(at, "a colon should stand here"),
+        _ => gaps.fault(at, "expected a colon"),
     }
 }
 
-/// Takes the string whose first quote stands at `at`.
+/// Parses the string whose first quote is at `at`.
 #[inline]
 fn string(bytes: &[u8], at: usize, gaps: &mut impl Gaps) -> Option<usize> {
     let mut at = at + 1;
@@ -172,8 +172,8 @@ fn string(bytes: &[u8], at: usize, gaps: &mut impl Gaps) -> Option<usize> {
         match byte(bytes, at) {
             Some(b'"') => return Some(at + 1),
             Some(b'\\') => at = escape(bytes, at + 1, gaps)?,
-            Some(_) => return gaps.fault(at, "a control character has to be escaped"),
-            None => return gaps.fault(at, "it ends inside a string"),
+            Some(_) => return gaps.fault(at, "unescaped control character"),
+            None => return gaps.fault(at, "expected a closing quote, found the end"),
         }
     }
 }
@@ -186,10 +186,10 @@ fn escape(bytes: &[u8], at: usize, gaps: &mut impl Gaps) -> Option<usize> {
             let digits = bytes.get(at + 1..at + 5);
             match digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
                 true => Some(at + 5),
-                false => gaps.fault(at, "four hexadecimal digits should follow \\u"),
+                false => gaps.fault(at, "expected four hexadecimal digits after \\u"),
             }
         }
-        _ => gaps.fault(at, "there is no such escape"),
+        _ => gaps.fault(at, "invalid escape"),
     }
 }
 
@@ -223,7 +223,7 @@ fn digits(bytes: &[u8], start: usize, gaps: &mut impl Gaps) -> Option<usize> {
         at += 1;
     }
     match at == start {
-        true => gaps.fault(at, "a digit should stand here"),
+        true => gaps.fault(at, "expected a digit"),
         false => Some(at),
     }
 }
@@ -234,7 +234,7 @@ fn literal(bytes: &[u8], at: usize, literal: &[u8], gaps: &mut impl Gaps) -> Opt
         .is_some_and(|rest| rest.starts_with(literal))
     {
         true => Some(at + literal.len()),
-        false => gaps.fault(at, "a value should stand here"),
+        false => gaps.fault(at, "expected a value"),
     }
 }
 

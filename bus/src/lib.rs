@@ -26,7 +26,7 @@ mod topic;
 mod topics;
 mod typed;
 
-pub use bus::{Bus, GroupSample};
+pub use bus::{Bus, GroupMetrics};
 pub use consumer::Consumer;
 pub use dead_letters::{DeadLetterMarks, redrive_id};
 pub use dedupe::{DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeStore, EmbeddedDedupe};
@@ -50,19 +50,20 @@ pub use projector::{
     ProjectorStatus, Rebuild,
 };
 pub use prombus_store::{
-    Answer, Clock, Damage, DamageKind, Durability, Find, Id, Page, Past, ReadError, ReadLimit,
-    Store, StoreStatus, StoredEvent, SystemClock, TimePage, TimeRange, TopicInfo,
+    Answer, Clock, Damage, DamageKind, Durability, Find, Id, LatestEvent, Page, ReadError,
+    ReadFrom, ReadLimit, Store, StoreStatus, StoredEvent, SyncTimeCounts, SystemClock, TimeRange,
+    TopicInfo,
 };
 pub use publish::{
-    BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published, is_tombstone,
+    BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published, is_tombstone,
 };
 pub use state::{
     Follow, KeyPage, KeyRange, KeyState, LoadState, SNAPSHOT_SEQ_HEADER, SNAPSHOT_TS_HEADER,
     SOURCE_SEQ_HEADER, TablePage,
 };
 pub use subscription::{
-    Context, Delivery, SettleAnswer, Step, StepAnswer, StepsAnswer, SubscribeOptions, Subscription,
-    SubscriptionControl,
+    AckPublish, AckPublishFuture, AckPublishesFuture, Context, Delivery, SettleFuture,
+    SubscribeOptions, Subscription, SubscriptionControl,
 };
 pub use topic::TopicConfig;
 pub use typed::{Topic, TypedSubscription};

@@ -1,5 +1,5 @@
 //! Bytes of events that wait in memory to be delivered. One [`ByteBudget`] bounds the whole bus, others bound each
-//! group and each subscription; what waits is counted against all three, and whoever lets go of it gives it back.
+//! group and each subscription; waiting bytes are counted against all three until their hold is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

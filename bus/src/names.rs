@@ -1,6 +1,6 @@
 //! Names of topics and groups: what they may consist of, and the topics that dead letters go to.
 
-use crate::error::{BadGroup, BadTopic};
+use crate::error::{InvalidGroup, InvalidTopic};
 
 /// The longest topic name.
 pub const MAX_TOPIC_BYTES: usize = 249;
@@ -14,43 +14,43 @@ const DEAD_LETTER_PREFIX: &str = "dlq.";
 const LONG_TOPIC_CHARS: usize = 228;
 
 /// Checks a topic's name: dot-separated segments of `A-Z a-z 0-9 _ -`, 1 to 249 characters.
-pub fn check_topic(name: &str) -> Result<(), BadTopic> {
-    let bad = |why| BadTopic::new(name, why);
+pub fn check_topic(name: &str) -> Result<(), InvalidTopic> {
+    let bad = |reason| InvalidTopic::new(name, reason);
     if name.is_empty() {
-        return Err(bad("it is empty"));
+        return Err(bad("empty"));
     }
     if name.len() > MAX_TOPIC_BYTES {
-        return Err(bad("it is longer than 249 characters"));
+        return Err(bad("longer than 249 characters"));
     }
     let mut segment_bytes = 0;
     for byte in name.bytes() {
         match byte {
-            b'.' if segment_bytes == 0 => return Err(bad("it has an empty segment")),
+            b'.' if segment_bytes == 0 => return Err(bad("empty segment")),
             b'.' => segment_bytes = 0,
             _ if is_name_byte(byte) => segment_bytes += 1,
-            _ => return Err(bad("it may only have A-Z a-z 0-9 _ - and dots")),
+            _ => return Err(bad("only A-Z a-z 0-9 _ - and dots are allowed")),
         }
     }
     if segment_bytes == 0 {
-        return Err(bad("it has an empty segment"));
+        return Err(bad("empty segment"));
     }
     Ok(())
 }
 
 /// Checks a group's name: 1 to 128 of `A-Z a-z 0-9 _ - . :`.
-pub fn check_group(name: &str) -> Result<(), BadGroup> {
-    let bad = |why| BadGroup::new(name, why);
+pub fn check_group(name: &str) -> Result<(), InvalidGroup> {
+    let bad = |reason| InvalidGroup::new(name, reason);
     if name.is_empty() {
-        return Err(bad("it is empty"));
+        return Err(bad("empty"));
     }
     if name.len() > MAX_GROUP_BYTES {
-        return Err(bad("it is longer than 128 characters"));
+        return Err(bad("longer than 128 characters"));
     }
     if !name
         .bytes()
         .all(|byte| is_name_byte(byte) || matches!(byte, b'.' | b':'))
     {
-        return Err(bad("it may only have A-Z a-z 0-9 _ - . :"));
+        return Err(bad("only A-Z a-z 0-9 _ - . : are allowed"));
     }
     Ok(())
 }

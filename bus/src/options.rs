@@ -1,6 +1,6 @@
 //! How a bus is set up: its clock, its limits, what new topics look like and how groups behave.
 
-use crate::error::{BadOption, BadPattern};
+use crate::error::{InvalidField, InvalidPattern};
 use crate::names::is_dead_letter_topic;
 use crate::pattern::Pattern;
 use crate::topic::TopicConfig;
@@ -51,9 +51,9 @@ pub struct BusOptions {
     /// An event is given up after this many deliveries that ended because the member or the server went away; fewer
     /// of them count as attempts, but do not give it up by themselves.
     pub max_lost_attempts: u32,
-    /// The most keys whose states one step of a snapshot holds in memory and stores together. A topic where more have
-    /// changed since the last snapshot takes several steps.
-    pub snapshot_step_keys: usize,
+    /// The most keys whose states one pass of the snapshotter holds in memory and stores together. A topic where more have
+    /// changed since the last snapshot takes several passes.
+    pub snapshot_pass_keys: usize,
 }
 
 /// How large things may be.
@@ -100,7 +100,7 @@ impl Default for BusOptions {
             delivery_bytes: 96 << 20,
             backoff: Backoff::default(),
             max_lost_attempts: 20,
-            snapshot_step_keys: 131_072,
+            snapshot_pass_keys: 131_072,
         }
     }
 }
@@ -143,12 +143,12 @@ impl Default for Backoff {
 }
 
 impl BusOptions {
-    pub(crate) fn check(&self) -> Result<(), BadOption> {
+    pub(crate) fn check(&self) -> Result<(), InvalidField> {
         if self.ack_flush_ms > MAX_ACK_FLUSH_MS {
-            return Err(BadOption::new("ack_flush_ms", "it may be at most 60000"));
+            return Err(InvalidField::new("ack_flush_ms", "must be at most 60000"));
         }
         if !(1..=MAX_GROUP_WINDOW).contains(&self.group_window) {
-            return Err(BadOption::new("group_window", "it has to be 1 to 1048576"));
+            return Err(InvalidField::new("group_window", "must be 1 to 1048576"));
         }
         for (name, bytes) in [
             ("subscription_bytes", self.subscription_bytes),
@@ -156,21 +156,21 @@ impl BusOptions {
             ("delivery_bytes", self.delivery_bytes),
         ] {
             if bytes == 0 {
-                return Err(BadOption::new(name, "it has to be at least 1"));
+                return Err(InvalidField::new(name, "must be at least 1"));
             }
         }
         if self.backoff.first_ms == 0 || self.backoff.longest_ms < self.backoff.first_ms {
-            let why = "first_ms has to be at least 1 and longest_ms no less than that";
-            return Err(BadOption::new("backoff", why));
+            let reason = "first_ms must be at least 1 and longest_ms at least first_ms";
+            return Err(InvalidField::new("backoff", reason));
         }
         if self.max_lost_attempts == 0 {
-            let why = "it has to be at least 1";
-            return Err(BadOption::new("max_lost_attempts", why));
+            let reason = "must be at least 1";
+            return Err(InvalidField::new("max_lost_attempts", reason));
         }
-        if self.snapshot_step_keys == 0 {
-            return Err(BadOption::new(
-                "snapshot_step_keys",
-                "it has to be at least 1",
+        if self.snapshot_pass_keys == 0 {
+            return Err(InvalidField::new(
+                "snapshot_pass_keys",
+                "must be at least 1",
             ));
         }
         self.limits.check()?;
@@ -178,15 +178,15 @@ impl BusOptions {
             config.check()?;
             let shared = config.snapshot_topic.is_some() && Pattern::is_pattern(name);
             if shared || config.snapshot_topic.as_ref() == Some(name) {
-                let why =
-                    "one topic has it for itself, and is not it: name the topic, not a pattern";
-                return Err(BadOption::new("snapshot_topic", why));
+                let reason =
+                    "a snapshot topic belongs to one other topic; name the topic, not a pattern";
+                return Err(InvalidField::new("snapshot_topic", reason));
             }
         }
         Ok(())
     }
 
-    pub(crate) fn compiled_defaults(&self) -> Result<Vec<(Pattern, TopicConfig)>, BadPattern> {
+    pub(crate) fn compiled_defaults(&self) -> Result<Vec<(Pattern, TopicConfig)>, InvalidPattern> {
         self.topic_defaults
             .iter()
             .map(|(pattern, config)| Ok((Pattern::for_topics(pattern)?, config.clone())))
@@ -196,54 +196,54 @@ impl BusOptions {
 
 impl Limits {
     /// Refuses limits under which an event could be published that no store can hold.
-    fn check(&self) -> Result<(), BadOption> {
+    fn check(&self) -> Result<(), InvalidField> {
         if self.max_payload_bytes < 4 {
-            let why = "not even null would fit";
-            return Err(BadOption::new("max_payload_bytes", why));
+            let reason = "must be at least 4, the size of null";
+            return Err(InvalidField::new("max_payload_bytes", reason));
         }
         // The record's head has 16 bits for the length of a key as JSON spells it, which is up to six times as long.
         let tag_bytes = self.max_tags.saturating_mul(self.max_tag_bytes);
         let cause_bytes = self.max_causes.saturating_mul(MAX_ID_BYTES);
-        for (name, bytes, limit, why) in [
+        for (name, bytes, limit, reason) in [
             (
                 "max_payload_bytes",
                 self.max_payload_bytes,
                 MAX_PAYLOAD_BYTES,
-                "it may be at most 33554432 (32 MiB)",
+                "must be at most 33554432 (32 MiB)",
             ),
             (
                 "max_key_bytes",
                 self.max_key_bytes,
                 512,
-                "keys have at most 512 bytes",
+                "must be at most 512",
             ),
             (
                 "max_sid_bytes",
                 self.max_sid_bytes,
                 MAX_SID_BYTES,
-                "it may be at most 1024",
+                "must be at most 1024",
             ),
             (
                 "max_header_bytes",
                 self.max_header_bytes,
                 MAX_FIELD_BYTES,
-                "it may be at most 524288",
+                "must be at most 524288",
             ),
             (
                 "max_tags",
                 tag_bytes,
                 MAX_FIELD_BYTES,
-                "max_tags times max_tag_bytes may be at most 524288",
+                "max_tags times max_tag_bytes must be at most 524288",
             ),
             (
                 "max_causes",
                 cause_bytes,
                 MAX_FIELD_BYTES,
-                "it may be at most 8192",
+                "must be at most 8192",
             ),
         ] {
             if bytes > limit {
-                return Err(BadOption::new(name, why));
+                return Err(InvalidField::new(name, reason));
             }
         }
         Ok(())
@@ -263,7 +263,7 @@ impl fmt::Debug for BusOptions {
             .field("delivery_bytes", &self.delivery_bytes)
             .field("backoff", &self.backoff)
             .field("max_lost_attempts", &self.max_lost_attempts)
-            .field("snapshot_step_keys", &self.snapshot_step_keys)
+            .field("snapshot_pass_keys", &self.snapshot_pass_keys)
             .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
 //! Patterns over dot-separated names: `*` stands for one segment, `**` for any number of them (none too), anywhere.
 //! Within a segment `*` stands for any run of characters. One matcher serves fan-in, filters and policies.
 
-use crate::error::BadPattern;
+use crate::error::InvalidPattern;
 use crate::names::{MAX_TOPIC_BYTES, is_name_byte};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -27,18 +27,19 @@ enum Segment {
 
 impl Pattern {
     /// A pattern over any dot-separated text, such as keys.
-    pub fn new(text: &str) -> Result<Self, BadPattern> {
+    pub fn new(text: &str) -> Result<Self, InvalidPattern> {
         if text.len() > MAX_PATTERN_BYTES {
-            return Err(BadPattern::new(text, "it is longer than 512 bytes"));
+            return Err(InvalidPattern::new(text, "longer than 512 bytes"));
         }
         let segments = text
             .split('.')
             .map(|segment| match segment {
                 "**" => Ok(Segment::Any),
                 "*" => Ok(Segment::One),
-                _ if segment.contains("**") => {
-                    Err(BadPattern::new(text, "** has to stand alone between dots"))
-                }
+                _ if segment.contains("**") => Err(InvalidPattern::new(
+                    text,
+                    "** has to stand alone between dots",
+                )),
                 _ if segment.contains('*') => Ok(Segment::Glob(segment.to_owned())),
                 _ => Ok(Segment::Literal(segment.to_owned())),
             })
@@ -50,19 +51,19 @@ impl Pattern {
     }
 
     /// A pattern over topic names; a plain name is one that matches only itself.
-    pub fn for_topics(text: &str) -> Result<Self, BadPattern> {
-        let bad = |why| BadPattern::new(text, why);
+    pub fn for_topics(text: &str) -> Result<Self, InvalidPattern> {
+        let bad = |reason| InvalidPattern::new(text, reason);
         if text.len() > MAX_TOPIC_BYTES {
-            return Err(bad("it is longer than 249 characters"));
+            return Err(bad("longer than 249 characters"));
         }
         if text.split('.').any(str::is_empty) {
-            return Err(bad("it has an empty segment"));
+            return Err(bad("empty segment"));
         }
         if !text
             .bytes()
             .all(|byte| is_name_byte(byte) || matches!(byte, b'.' | b'*'))
         {
-            return Err(bad("it may only have A-Z a-z 0-9 _ - * and dots"));
+            return Err(bad("only A-Z a-z 0-9 _ - * and dots are allowed"));
         }
         Self::new(text)
     }

@@ -10,7 +10,7 @@
 //!
 //! What a projector emits and how far it has read are committed together, so however often it is killed nothing is
 //! emitted twice and nothing is left out. The position's record is compared and set: of two runners of one projector
-//! only one wins each step, and the other stands by.
+//! only one wins each commit, and the other becomes a standby.
 
 mod emitter;
 mod handle;
@@ -23,7 +23,7 @@ pub use handle::{ProjectorHandle, ProjectorStatus};
 pub use process::{ProcessProjector, ProcessState, ProcessStatus, Processes};
 
 use crate::bus::Bus;
-use crate::error::{BadOption, ProjectorError};
+use crate::error::{InvalidField, ProjectorError};
 use crate::names::{check_group, check_topic};
 use crate::topic::TopicConfig;
 use prombus_store::StoredEvent;
@@ -70,14 +70,14 @@ use tokio::runtime::Handle;
 ///     fn fold(&self, totals: &mut Self::State, event: &StoredEvent, _now_ms: u64, emit: &mut Emitter) {
 ///         let order: Order = match serde_json::from_str(event.payload()) {
 ///             Ok(order) => order,
-///             Err(error) => return emit.refuse(error),
+///             Err(error) => return emit.reject(error),
 ///         };
 ///         let total = totals.entry(order.customer.clone()).or_insert(Total { orders: 0, cents: 0 });
 ///         total.orders += 1;
 ///         total.cents += order.cents;
 ///         let options = PublishOptions { key: Some(&order.customer), ..PublishOptions::default() };
 ///         if let Err(error) = emit.emit(total, &options) {
-///             emit.refuse(error);
+///             emit.reject(error);
 ///         }
 ///     }
 ///
@@ -148,7 +148,7 @@ pub enum Rebuild {
 }
 
 impl Bus {
-    /// Runs a projector until its handle is dropped or told to stop, or the bus is closed.
+    /// Runs a projector until its handle is dropped or stopped, or the bus is closed.
     ///
     /// It begins with the oldest event of its input, or goes on behind the last one whose results are in the output.
     /// Where the output was deleted or emptied meanwhile it begins anew.
@@ -158,10 +158,11 @@ impl Bus {
     ) -> Result<ProjectorHandle, ProjectorError> {
         check_topic(projector.input())?;
         check_topic(projector.output())?;
-        check_group(projector.name()).map_err(|error| BadOption::new("name", error.to_string()))?;
+        check_group(projector.name())
+            .map_err(|error| InvalidField::new("name", error.to_string()))?;
         if projector.input() == projector.output() {
-            let why = "it would read what it emits for ever";
-            return Err(BadOption::new("output", why).into());
+            let reason = "the projector would read its own output";
+            return Err(InvalidField::new("output", reason).into());
         }
         let core = self.core();
         if core.is_closed() {
@@ -169,8 +170,13 @@ impl Bus {
         }
         let runtime = Handle::try_current().map_err(|_| ProjectorError::NoRuntime)?;
         let runner = Runner::new(core.clone(), projector);
-        let (told, input) = (runner.told(), runner.input());
+        let (shared_status, input) = (runner.shared_status(), runner.input());
         let task = runtime.spawn(runner.run());
-        Ok(ProjectorHandle::new(core.clone(), input, told, task))
+        Ok(ProjectorHandle::new(
+            core.clone(),
+            input,
+            shared_status,
+            task,
+        ))
     }
 }

@@ -3,16 +3,16 @@
 //! Everything up to the store's commit happens in the call itself, so events are stored in the order of the calls;
 //! awaiting the answer only waits until they are durable.
 
-mod answer;
+mod atomic_batch;
 mod batch;
-mod check;
-mod whole;
+mod future;
+mod validate;
 
-pub use answer::{BatchAnswer, PublishAnswer};
+pub(crate) use atomic_batch::AtomicBatch;
 pub use batch::PublishBatch;
-pub(crate) use check::draft;
-pub use check::is_tombstone;
-pub(crate) use whole::WholeBatch;
+pub use future::{BatchFuture, PublishFuture};
+pub(crate) use validate::draft;
+pub use validate::is_tombstone;
 
 use prombus_store::Id;
 
@@ -35,7 +35,7 @@ pub struct PublishOptions<'a> {
     pub sid: Option<&'a str>,
 }
 
-/// Where a published event lies.
+/// The position of a published event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
     /// Its id.

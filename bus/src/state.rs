@@ -4,23 +4,23 @@
 //! order, of those whose ts is that time or earlier, so that the state at the end of time is the state now. Where
 //! publishers choose their own ts, an event that comes late counts from the time that it says.
 
-mod compactor;
 mod follow;
 mod latest;
 mod load;
-mod past;
-mod plan;
-mod round;
+mod point_in_time;
 mod snapshot;
+mod snapshot_pass;
+mod snapshot_plan;
+mod snapshotter;
 
-pub(crate) use compactor::Compactor;
 pub use follow::Follow;
 pub use latest::{KeyPage, KeyRange};
 pub use load::LoadState;
-pub use past::TablePage;
-pub(crate) use plan::check_snapshots;
+pub use point_in_time::TablePage;
 pub(crate) use snapshot::{MARKER_PREFIX, Marker, marker_key};
 pub use snapshot::{SNAPSHOT_SEQ_HEADER, SNAPSHOT_TS_HEADER, SOURCE_SEQ_HEADER};
+pub(crate) use snapshot_plan::check_snapshots;
+pub(crate) use snapshotter::Snapshotter;
 
 use prombus_store::StoredEvent;
 

@@ -1,22 +1,22 @@
 //! Subscriptions: a stream of deliveries from one topic or many, each to be acknowledged.
 
+mod ack_publish;
 mod delivery;
 mod fan_in;
 mod options;
-pub(crate) mod pattern_start;
-mod stepping;
-mod subscribing;
+pub(crate) mod pattern_group;
+mod subscribe;
 
+pub use ack_publish::{AckPublish, AckPublishFuture, AckPublishesFuture};
 pub use delivery::{Context, Delivery};
 pub use options::SubscribeOptions;
-pub use stepping::{Step, StepAnswer, StepsAnswer};
-pub(crate) use subscribing::subscribe;
+pub(crate) use subscribe::subscribe;
 
 use crate::error::SettleError;
 use crate::group::Ended;
 use crate::group::command::Settlement;
-use crate::group::inbox::{Message, Refusal};
-use crate::group::seat::Seat;
+use crate::group::inbox::{Message, Nack};
+use crate::group::membership::Membership;
 use crate::group::state::Retry;
 use crate::group::subscriber::Subscriber;
 use std::collections::BTreeMap;
@@ -39,15 +39,15 @@ pub struct SubscriptionControl {
 }
 
 /// What became of each event that was to be settled, in the order of their ids.
-pub trait SettleAnswer: Future<Output = Vec<Result<(), SettleError>>> + Send + 'static {}
+pub trait SettleFuture: Future<Output = Vec<Result<(), SettleError>>> + Send + 'static {}
 
-impl<F: Future<Output = Vec<Result<(), SettleError>>> + Send + 'static> SettleAnswer for F {}
+impl<F: Future<Output = Vec<Result<(), SettleError>>> + Send + 'static> SettleFuture for F {}
 
 struct Shared {
     group: Arc<str>,
     subscriber: Arc<Subscriber>,
     /// Its places in the groups of its topics.
-    seats: Mutex<BTreeMap<Arc<str>, Seat>>,
+    memberships: Mutex<BTreeMap<Arc<str>, Membership>>,
     /// The task that looks for new topics, where the subscription follows a pattern.
     follower: Mutex<Option<AbortHandle>>,
 }
@@ -125,38 +125,38 @@ impl SubscriptionControl {
     pub fn resume(&self) {
         self.shared.subscriber.resume();
         self.shared
-            .seats()
+            .memberships()
             .values()
-            .for_each(|seat| seat.inbox.wake());
+            .for_each(|membership| membership.inbox.wake());
     }
 
-    /// Says whether whoever takes the events cannot pass them on now. While that is so nothing is leased to it, and what
-    /// it has not taken goes back to the group without counting as a delivery.
+    /// Sets whether the consumer is stalled, for example because a client does not read. While it is, nothing is leased
+    /// to it, and what it has not taken goes back to the group without counting as a delivery.
     pub fn set_stalled(&self, stalled: bool) {
         self.shared.subscriber.set_stalled(stalled);
         if !stalled {
             self.shared
-                .seats()
+                .memberships()
                 .values()
-                .for_each(|seat| seat.inbox.wake());
+                .for_each(|membership| membership.inbox.wake());
         }
     }
 
-    /// Takes up to `count` more events than it holds now, whatever `max_in_flight` was. For somebody who asks for
+    /// Takes up to `count` more events than it holds now, whatever `max_in_flight` was. For a consumer that asks for
     /// events now and then instead of following all the time: nothing is leased that was not asked for.
-    pub fn ask_for(&self, count: usize) {
+    pub fn request(&self, count: usize) {
         self.shared.subscriber.credit.set_free(count);
         self.shared
-            .seats()
+            .memberships()
             .values()
-            .for_each(|seat| seat.inbox.wake());
+            .for_each(|membership| membership.inbox.wake());
     }
 
     /// Gives the leases to come another length; `None` is that of the group.
     pub fn set_ack_timeout(&self, ack_timeout_ms: Option<u64>) {
-        for seat in self.shared.seats().values() {
-            let message = Message::SetAckTimeout(seat.member, ack_timeout_ms);
-            seat.inbox.push(message);
+        for membership in self.shared.memberships().values() {
+            let message = Message::SetAckTimeout(membership.member, ack_timeout_ms);
+            membership.inbox.push(message);
         }
     }
 
@@ -167,22 +167,22 @@ impl SubscriptionControl {
 
     /// The topics it is served from now.
     pub fn topics(&self) -> Vec<Arc<str>> {
-        self.shared.seats().keys().cloned().collect()
+        self.shared.memberships().keys().cloned().collect()
     }
 
     /// Whether it is served from this topic now.
-    pub fn is_served_from(&self, topic: &str) -> bool {
-        self.shared.seats().contains_key(topic)
+    pub fn is_member_of(&self, topic: &str) -> bool {
+        self.shared.memberships().contains_key(topic)
     }
 
     /// Acknowledges events of a topic by their ids, with one result for each. One that is settled already is fine.
     /// Nothing happens before the answer is polled; it borrows nothing, so that it can be kept.
-    pub fn ack_ids(&self, topic: &str, ids: &[&str]) -> impl SettleAnswer + use<> {
+    pub fn ack_ids(&self, topic: &str, ids: &[&str]) -> impl SettleFuture + use<> {
         self.settle(topic, owned(ids), Settlement::Ack)
     }
 
     /// As [`Self::ack_ids`], for whoever has the ids as texts of its own.
-    pub fn ack_owned_ids(&self, topic: &str, ids: Vec<String>) -> impl SettleAnswer + use<> {
+    pub fn ack_owned_ids(&self, topic: &str, ids: Vec<String>) -> impl SettleFuture + use<> {
         self.settle(topic, ids, Settlement::Ack)
     }
 
@@ -193,12 +193,12 @@ impl SubscriptionControl {
         ids: &[&str],
         reason: &str,
         delay_ms: Option<u64>,
-    ) -> impl SettleAnswer + use<> {
-        let refusal = Refusal {
+    ) -> impl SettleFuture + use<> {
+        let nack = Nack {
             reason: reason.to_owned(),
             retry: delay_ms.map_or(Retry::Backoff, |delay_ms| Retry::After { delay_ms }),
         };
-        self.settle(topic, owned(ids), Settlement::Nack(refusal))
+        self.settle(topic, owned(ids), Settlement::Nack(nack))
     }
 
     /// Moves the deadlines of events of a topic to `max(1000, extend_ms)` from now, without a time by as much as leases
@@ -208,14 +208,16 @@ impl SubscriptionControl {
         topic: &str,
         ids: &[&str],
         extend_ms: Option<u64>,
-    ) -> impl SettleAnswer + use<> {
+    ) -> impl SettleFuture + use<> {
         self.settle(topic, owned(ids), Settlement::Extend { extend_ms })
     }
 
-    fn settle(&self, topic: &str, ids: Vec<String>, what: Settlement) -> impl SettleAnswer + use<> {
+    fn settle(&self, topic: &str, ids: Vec<String>, what: Settlement) -> impl SettleFuture + use<> {
         let count = ids.len();
-        let seats = self.shared.seats();
-        let settling = seats.get(topic).map(|seat| seat.settle(ids, what));
+        let memberships = self.shared.memberships();
+        let settling = memberships
+            .get(topic)
+            .map(|membership| membership.settle(ids, what));
         async move {
             match settling {
                 Some(settling) => settling.await,
@@ -226,14 +228,18 @@ impl SubscriptionControl {
 }
 
 impl Shared {
-    fn seats(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Seat>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn memberships(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Membership>> {
+        self.memberships
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it is served from a topic by an owner that goes on.
-    fn has_open_seat(&self, topic: &str) -> bool {
-        let seats = self.seats();
-        seats.get(topic).is_some_and(|seat| !seat.inbox.is_closed())
+    fn has_open_membership(&self, topic: &str) -> bool {
+        let memberships = self.memberships();
+        memberships
+            .get(topic)
+            .is_some_and(|membership| !membership.inbox.is_closed())
     }
 
     fn follower(&self) -> MutexGuard<'_, Option<AbortHandle>> {
@@ -252,7 +258,7 @@ impl Drop for Subscription {
             follower.abort();
         }
         shared.subscriber.end(Ended::Unsubscribed);
-        shared.seats().clear();
+        shared.memberships().clear();
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a topic is set up with. Half of it the store acts on itself; the rest travels with the topic as attributes.
 
-use crate::error::BadOption;
+use crate::error::InvalidField;
 use crate::json;
 use crate::names::check_topic;
 use prombus_store::{Durability, TopicInfo, TopicOptions};
@@ -48,7 +48,7 @@ struct Attributes {
 }
 
 impl TopicConfig {
-    /// The configuration of a topic as it stands. Attributes that nobody understands count as none.
+    /// The current configuration of a topic. Unknown attributes are ignored.
     pub fn of(info: &TopicInfo) -> Self {
         let options = &info.options;
         let attributes: Attributes = serde_json::from_str(&options.attributes).unwrap_or_default();
@@ -66,7 +66,7 @@ impl TopicConfig {
     }
 
     /// Refuses values that make no sense.
-    pub fn check(&self) -> Result<(), BadOption> {
+    pub fn check(&self) -> Result<(), InvalidField> {
         for (name, value) in [
             ("retention", self.retention_ms),
             ("max_bytes", self.max_bytes),
@@ -74,24 +74,25 @@ impl TopicConfig {
             ("snapshot_interval", self.snapshot_interval_ms),
         ] {
             if value == Some(0) {
-                return Err(BadOption::new(name, "it has to be at least 1"));
+                return Err(InvalidField::new(name, "must be at least 1"));
             }
         }
         if self
             .partitions
             .is_some_and(|count| !(1..=MAX_PARTITIONS).contains(&count))
         {
-            return Err(BadOption::new("partitions", "there may be 1 to 1024"));
+            return Err(InvalidField::new("partitions", "must be 1 to 1024"));
         }
         if let Some(topic) = &self.snapshot_topic {
             check_topic(topic)
-                .map_err(|error| BadOption::new("snapshot_topic", error.to_string()))?;
+                .map_err(|error| InvalidField::new("snapshot_topic", error.to_string()))?;
         }
         if let Some(schema) = &self.schema {
             if schema.len() > MAX_SCHEMA_BYTES {
-                return Err(BadOption::new("schema", "it is larger than 1 MiB"));
+                return Err(InvalidField::new("schema", "larger than 1 MiB"));
             }
-            json::compact(schema).map_err(|error| BadOption::new("schema", error.to_string()))?;
+            json::compact(schema)
+                .map_err(|error| InvalidField::new("schema", error.to_string()))?;
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Which topics exist, remembered so that publishing does not have to ask the store, and how new ones are made.
 
-use crate::error::BadTopic;
+use crate::error::InvalidTopic;
 use crate::names::check_topic;
 use crate::pattern::Pattern;
 use crate::topic::TopicConfig;
 use foldhash::HashSet;
-use prombus_store::{Answer, Batch, Change, CommitError, Receipt, Store, UnknownTopic};
+use prombus_store::{Answer, Batch, Change, CommitError, IfExists, Receipt, Store, UnknownTopic};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The most names that are remembered; beyond it the memory starts afresh.
@@ -55,8 +55,8 @@ impl Topics {
         }
     }
 
-    /// The same of a name that somebody brings: what is known is good, and what is not is checked.
-    pub(crate) fn checked(&self, topic: &str) -> Result<Named, BadTopic> {
+    /// The same for a name of a caller: a known one is valid, any other is checked.
+    pub(crate) fn checked(&self, topic: &str) -> Result<Named, InvalidTopic> {
         let named = self.named(topic);
         if !named.known {
             check_topic(topic)?;
@@ -81,8 +81,9 @@ impl Topics {
             batch.change(Change::PutTopic {
                 topic: topic.clone(),
                 options: self.default_config(topic).to_options(),
+                if_exists: IfExists::Keep,
             });
-            // Commits happen in the order of their calls, so nobody has to wait for this one; should it fail, the
+            // Commits happen in the order of their calls, so the caller need not wait for this one; should it fail, the
             // publish behind it fails too. Under the lock, so that no second maker overwrites its options.
             drop(self.store.commit(batch));
         }
@@ -105,7 +106,7 @@ impl Topics {
 
     /// Commits an atomic batch together with the topics that it needs and that do not exist: where it is refused, they
     /// are not made either. Under the same lock as [`Self::ensure`].
-    pub(crate) fn commit_making<'a>(
+    pub(crate) fn commit_creating<'a>(
         &self,
         mut batch: Batch,
         topics: impl Iterator<Item = &'a Arc<str>>,
@@ -120,6 +121,7 @@ impl Topics {
             batch.change(Change::PutTopic {
                 topic: topic.clone(),
                 options: self.default_config(topic).to_options(),
+                if_exists: IfExists::Keep,
             });
         }
         let answer = self.store.commit(batch);
@@ -137,6 +139,7 @@ impl Topics {
             batch.change(Change::PutTopic {
                 topic: topic.clone(),
                 options: config.to_options(),
+                if_exists: IfExists::Keep,
             });
             drop(self.store.commit(batch));
         }
@@ -155,6 +158,7 @@ impl Topics {
         batch.change(Change::PutTopic {
             topic: topic.clone(),
             options: config.to_options(),
+            if_exists: IfExists::Replace,
         });
         known.insert(topic.clone());
         self.store.commit(batch)

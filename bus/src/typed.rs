@@ -3,7 +3,7 @@
 use crate::bus::Bus;
 use crate::consumer::Consumer;
 use crate::error::SubscribeError;
-use crate::publish::{PublishAnswer, PublishOptions};
+use crate::publish::{PublishFuture, PublishOptions};
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, SubscriptionControl};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -54,7 +54,7 @@ impl<T> Topic<T> {
 
 impl<T: Serialize> Topic<T> {
     /// Publishes a value.
-    pub fn publish(&self, bus: &Bus, value: &T, options: &PublishOptions<'_>) -> PublishAnswer {
+    pub fn publish(&self, bus: &Bus, value: &T, options: &PublishOptions<'_>) -> PublishFuture {
         bus.publish(self.name, value, options)
     }
 }

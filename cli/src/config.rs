@@ -4,6 +4,7 @@
 //! knows is an error that names it and where it came from.
 
 mod environment;
+pub(crate) mod listen;
 mod projectors;
 mod topics;
 
@@ -11,6 +12,7 @@ pub(crate) use projectors::ProjectorsConfig;
 pub(crate) use topics::TopicEntry;
 
 use anyhow::{Context, bail};
+use prombus_gateway::TlsConfig;
 use prombus_gateway::auth::AuthConfig;
 use prombus_gateway::limits::LimitsConfig;
 use serde::Deserialize;
@@ -26,6 +28,7 @@ const DEFAULT_FILE: &str = "prombus.toml";
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     /// Where it listens.
+    #[serde(deserialize_with = "listen::deserialize")]
     pub(crate) listen: Vec<SocketAddr>,
     /// Where the events are kept.
     pub(crate) store: String,
@@ -45,6 +48,8 @@ pub(crate) struct Config {
     pub(crate) log: LogFormat,
     /// How tokens are checked.
     pub(crate) auth: AuthConfig,
+    /// Certificates; without them connections are not encrypted.
+    pub(crate) tls: Option<TlsConfig>,
     /// How large and how fast.
     pub(crate) limits: LimitsConfig,
     /// Topics by name or pattern; the first that matches counts.
@@ -77,6 +82,7 @@ impl Default for Config {
             drain_timeout_ms: gateway.drain_timeout_ms,
             log: LogFormat::Text,
             auth: AuthConfig::default(),
+            tls: None,
             limits: LimitsConfig::default(),
             topics: Vec::new(),
             projectors: ProjectorsConfig::default(),
@@ -92,6 +98,8 @@ impl Config {
         flags: Table,
     ) -> anyhow::Result<Self> {
         let mut tree = read_file(file)?;
+        let environment = environment::read_secret_files(environment)?;
+        environment::apply_ports(&mut tree, &environment)?;
         for (name, key, value) in environment::settings(environment) {
             environment::set(&mut tree, &key, value);
             read(&tree).with_context(|| format!("environment variable {name}"))?;
@@ -102,6 +110,15 @@ impl Config {
         Ok(config)
     }
 
+    /// Whether clients have to show something.
+    pub(crate) fn has_auth(&self) -> bool {
+        let without_flag = AuthConfig {
+            insecure_secret: false,
+            ..self.auth.clone()
+        };
+        without_flag != AuthConfig::default()
+    }
+
     fn check(&self) -> anyhow::Result<()> {
         self.limits.check()?;
         self.auth.authenticator(crate::jwks::at)?;
@@ -109,9 +126,10 @@ impl Config {
             topic.check()?;
         }
         if self.listen.is_empty() {
-            bail!("listen names no address; give one like 127.0.0.1:8090");
+            bail!("listen is empty; expected an address like 127.0.0.1:8090");
         }
-        let is_open = self.auth == AuthConfig::default() && !self.insecure;
+        let asks_for_certificates = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+        let is_open = !self.has_auth() && !asks_for_certificates && !self.insecure;
         let beyond = self
             .listen
             .iter()
@@ -120,7 +138,7 @@ impl Config {
             bail!(
                 "auth is off, so anyone who reaches {address} could read and write everything. \
                  Set a token (--token, or [auth] in {DEFAULT_FILE}), listen on 127.0.0.1, \
-                 or say --insecure if a network you trust keeps others out"
+                 or pass --insecure if a network you trust keeps others out"
             );
         }
         Ok(())

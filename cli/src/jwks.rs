@@ -22,7 +22,7 @@ pub(crate) fn at(url: &str) -> Arc<dyn KeySource> {
             let fetching = tokio::task::spawn_blocking(move || fetch(&agent, &url));
             fetching.await.unwrap_or_else(|_| {
                 Err(KeysUnavailable {
-                    why: "fetching was stopped".to_owned(),
+                    reason: "fetching was cancelled".to_owned(),
                 })
             })
         })
@@ -35,6 +35,6 @@ fn fetch(agent: &ureq::Agent, url: &str) -> Result<Vec<u8>, KeysUnavailable> {
         body.limit(MAX_KEY_SET_BYTES).read_to_vec()
     });
     got.map_err(|error| KeysUnavailable {
-        why: format!("{url}: {error}"),
+        reason: format!("{url}: {error}"),
     })
 }

@@ -1,39 +1,63 @@
-//! The prombus binary: the server, and everything one does with it from a shell. Data goes to stdout, talk to stderr;
-//! an error says what to do next and exits with 1, a wrong call with 2.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this is the room that talks to people"
-)]
+//! The prombus binary: the server, and everything one does with it from a shell. Data goes to stdout, everything else
+//! to stderr; an error says what to do next and exits with 1, a wrong call with 2.
 
+mod backup;
+mod commands;
+mod completion;
 mod config;
 mod confirm;
-mod descriptors;
+mod contexts;
+mod escape;
+mod file_limit;
 mod jwks;
-mod logs;
+mod logging;
 mod names;
+mod output;
 mod progress;
 mod remote;
-mod running;
+mod server;
+mod server_url;
 mod signals;
+mod size;
 mod store;
 mod table;
-mod verbs;
-mod when;
+mod time;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
+use remote::ApiError;
+use serde_json::json;
 
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// The code of errors that do not come from a server.
+const CLI_ERROR: &str = "cli_error";
+
 fn main() -> ExitCode {
-    match verbs::Cli::parse().run() {
+    // Ends here where a shell asks for completions.
+    CompleteEnv::with_factory(commands::Cli::command).complete();
+    let cli = commands::Cli::parse();
+    let format = cli.format();
+    match cli.run() {
         Ok(code) => code,
+        // What was written is all that its reader wanted.
+        Err(error) if output::is_closed_stdout(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("prombus: {error:#}");
+            report(&error, format);
             ExitCode::FAILURE
         }
+    }
+}
+
+fn report(error: &anyhow::Error, format: output::Format) {
+    let text = format!("{error:#}");
+    if format.is_json() {
+        let code = ApiError::code_text(error).unwrap_or(CLI_ERROR);
+        output::notice(json!({"code": code, "error": text}));
+    } else {
+        output::notice(format_args!("prombus: {}", escape::controls(&text)));
     }
 }

@@ -1,4 +1,4 @@
-//! Bars on stderr for work that takes long, where somebody watches.
+//! Progress bars on stderr for work that takes long, where stderr is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Read;
@@ -9,8 +9,16 @@ pub(crate) struct Watched<R> {
     bar: ProgressBar,
 }
 
-/// Shows bytes, against the `total` where it is known. Nothing is drawn where stderr is no terminal.
+/// Shows bytes, against the `total` where it is known.
 pub(crate) fn watch<R: Read>(inner: R, total: Option<u64>) -> Watched<R> {
+    Watched {
+        inner,
+        bar: count_bytes(total),
+    }
+}
+
+/// A bar of bytes for callers that count themselves.
+pub(crate) fn count_bytes(total: Option<u64>) -> ProgressBar {
     let bar = match total {
         Some(total) => ProgressBar::new(total),
         None => ProgressBar::no_length(),
@@ -24,10 +32,10 @@ pub(crate) fn watch<R: Read>(inner: R, total: Option<u64>) -> Watched<R> {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
-    Watched { inner, bar }
+    bar
 }
 
-/// Counts events, for whoever gets them to add to. Nothing is drawn where stderr is no terminal.
+/// A counter of events for callers that count themselves.
 pub(crate) fn count_events() -> ProgressBar {
     let bar = ProgressBar::no_length();
     bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -35,6 +43,20 @@ pub(crate) fn count_events() -> ProgressBar {
         bar.set_style(style);
     }
     bar
+}
+
+/// How many bytes there are to read, where the input is a file.
+#[cfg(unix)]
+pub(crate) fn input_bytes(input: &impl std::os::fd::AsFd) -> Option<u64> {
+    let file = std::fs::File::from(input.as_fd().try_clone_to_owned().ok()?);
+    let metadata = file.metadata().ok()?;
+    metadata.is_file().then_some(metadata.len())
+}
+
+/// How many bytes there are to read, where that is known.
+#[cfg(not(unix))]
+pub(crate) fn input_bytes<T>(_: &T) -> Option<u64> {
+    None
 }
 
 impl<R: Read> Read for Watched<R> {

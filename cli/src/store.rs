@@ -1,22 +1,28 @@
 //! Stores by URL.
 
+mod replicated;
+
 use anyhow::{Context, bail};
 use prombus::{Store, SystemClock};
-use prombus_log::{Damage, Listener, LogOptions};
-use prombus_store::file::FileStore;
+use prombus_log::{FileStore, Listener, LogOptions};
+use prombus_store::Damage;
 use prombus_store::memory::MemoryStore;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Opens `memory:` or `file:PATH`, and says in the log what opening found.
-pub(crate) fn open(url: &str) -> anyhow::Result<Arc<dyn Store>> {
+/// Opens `memory:`, `file:PATH` or `nats://…`, and says in the log what opening found.
+pub(crate) async fn open(url: &str) -> anyhow::Result<Arc<dyn Store>> {
     if url == "memory:" {
         return Ok(Arc::new(MemoryStore::new(Arc::new(SystemClock))));
     }
+    if url.starts_with("nats://") || url.starts_with("tls://") {
+        return replicated::on_jetstream(url).await;
+    }
     let Some(path) = url.strip_prefix("file:").filter(|path| !path.is_empty()) else {
         bail!(
-            "{url:?} is no store of this version; use memory: or file:PATH, as in file:./prombus-data"
+            "{url:?} is no store of this version; use memory:, file:PATH, as in file:./prombus-data, or \
+             nats://HOST:PORT/STREAM"
         );
     };
     let listener = Arc::new(LogDamage::default());

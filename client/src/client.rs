@@ -4,11 +4,11 @@ use crate::consumer::{Consumer, consume};
 use crate::core::{Core, Phase};
 use crate::endpoint::Endpoint;
 use crate::error::{ConnectError, SubscribeError};
-use crate::id::IdMaker;
+use crate::id::IdGenerator;
 use crate::link;
 use crate::options::ClientOptions;
 use crate::publish::{
-    BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, encode, encode_value,
+    BatchFuture, PublishBatch, PublishFuture, PublishOptions, encode, encode_value,
 };
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, subscribe};
 use serde::Serialize;
@@ -39,12 +39,12 @@ impl Client {
             // Without the system's randomness, the standard library's is what there is.
             fastrand::fill(&mut random);
         }
-        let core = Arc::new(Core::new(endpoint, options, IdMaker::new(random)));
+        let core = Arc::new(Core::new(endpoint, options, IdGenerator::new(random)));
         let first = link::start(&runtime, core.clone());
         let alive = Arc::new(Alive { core });
         match first.await {
             Ok(()) => Ok(Self { alive }),
-            Err(_) => Err((*alive.core.why_ended()).clone()),
+            Err(_) => Err((*alive.core.end_reason()).clone()),
         }
     }
 
@@ -55,11 +55,11 @@ impl Client {
         topic: &str,
         value: &T,
         options: &PublishOptions<'_>,
-    ) -> PublishAnswer {
+    ) -> PublishFuture {
         let core = &self.alive.core;
-        let send = |frame: crate::publish::Encoded<'_>| PublishAnswer::send(core, frame);
+        let send = |frame: crate::publish::Encoded<'_>| PublishFuture::send(core, frame);
         encode_value(core, topic, value, options, send)
-            .unwrap_or_else(|error| PublishAnswer::refused(core, error))
+            .unwrap_or_else(|error| PublishFuture::refused(core, error))
     }
 
     /// Publishes JSON text. It is kept as it is written, without insignificant whitespace.
@@ -68,11 +68,11 @@ impl Client {
         topic: &str,
         payload: &str,
         options: &PublishOptions<'_>,
-    ) -> PublishAnswer {
+    ) -> PublishFuture {
         let core = &self.alive.core;
-        let send = |frame: crate::publish::Encoded<'_>| PublishAnswer::send(core, frame);
+        let send = |frame: crate::publish::Encoded<'_>| PublishFuture::send(core, frame);
         encode(core, topic, payload, options, send)
-            .unwrap_or_else(|error| PublishAnswer::refused(core, error))
+            .unwrap_or_else(|error| PublishFuture::refused(core, error))
     }
 
     /// An empty batch to add events to.
@@ -81,18 +81,18 @@ impl Client {
     }
 
     /// Publishes a batch in its order, with one result for each event.
-    pub fn publish_batch(&self, batch: PublishBatch) -> BatchAnswer {
+    pub fn publish_batch(&self, batch: PublishBatch) -> BatchFuture {
         batch.publish()
     }
 
-    /// Waits until there is room for a publish. Whoever publishes without awaiting each answer and may reach
+    /// Waits until there is room for a publish. A caller that publishes without awaiting each answer and may reach
     /// [`ClientOptions::max_in_flight`] awaits this before each publish, so that none has to wait and the order of the
     /// calls is the order in the topic.
     pub async fn room(&self) -> Result<(), ConnectError> {
         let core = &self.alive.core;
         match core.room.acquire().await {
             Ok(_) => Ok(()),
-            Err(_) => Err((*core.why_ended()).clone()),
+            Err(_) => Err((*core.end_reason()).clone()),
         }
     }
 

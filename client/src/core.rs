@@ -2,11 +2,11 @@
 
 use crate::endpoint::Endpoint;
 use crate::error::{ConnectError, PublishError};
-use crate::id::IdMaker;
+use crate::id::IdGenerator;
 use crate::options::ClientOptions;
-use crate::publish::outbox::{Answered, Outbox};
-use crate::subscription::Stepping;
-use crate::subscription::desk::Desk;
+use crate::publish::outbox::{Completed, Outbox};
+use crate::subscription::AckPublish;
+use crate::subscription::pending_ops::PendingOps;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -17,15 +17,15 @@ use tokio::sync::{Semaphore, watch};
 pub(crate) struct Core {
     pub(crate) endpoint: Endpoint,
     pub(crate) options: ClientOptions,
-    pub(crate) ids: IdMaker,
-    /// Room for publishes that are not answered, in units of [`ClientOptions::units`].
+    pub(crate) ids: IdGenerator,
+    /// Room for publishes that are not acknowledged, in units of [`ClientOptions::units`].
     pub(crate) room: Arc<Semaphore>,
     /// Confirmed acknowledgements that may be under way.
     pub(crate) confirm_room: Semaphore,
     /// How the task is woken.
-    pub(crate) bell: Bell,
+    pub(crate) task_waker: TaskWaker,
     outbox: Mutex<Outbox>,
-    desk: Mutex<Desk>,
+    pending_ops: Mutex<PendingOps>,
     phase: watch::Sender<Phase>,
     next_number: AtomicU64,
 }
@@ -43,7 +43,7 @@ pub(crate) enum Phase {
 const MAX_CONFIRMS: usize = 1_024;
 
 impl Core {
-    pub(crate) fn new(endpoint: Endpoint, options: ClientOptions, ids: IdMaker) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, options: ClientOptions, ids: IdGenerator) -> Self {
         let room = Arc::new(Semaphore::new(options.max_units()));
         Self {
             endpoint,
@@ -51,9 +51,9 @@ impl Core {
             ids,
             room,
             confirm_room: Semaphore::new(MAX_CONFIRMS),
-            bell: Bell::default(),
+            task_waker: TaskWaker::default(),
             outbox: Mutex::default(),
-            desk: Mutex::default(),
+            pending_ops: Mutex::default(),
             phase: watch::Sender::new(Phase::Open),
             next_number: AtomicU64::new(1),
         }
@@ -63,15 +63,17 @@ impl Core {
         self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn pending_ops(&self) -> MutexGuard<'_, PendingOps> {
+        self.pending_ops
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a step to be sent.
-    pub(crate) fn step(&self, step: Stepping) {
-        step.shared.begin_step(step.epoch, step.ids.len());
-        self.desk().step(step);
-        self.bell.ring();
+    /// Queues an ack-and-publish transaction.
+    pub(crate) fn ack_publish(&self, op: AckPublish) {
+        op.shared.begin_ack_publish(op.epoch, op.ids.len());
+        self.pending_ops().ack_publish(op);
+        self.task_waker.wake();
     }
 
     /// A number that nobody else in this client has.
@@ -80,9 +82,9 @@ impl Core {
     }
 
     /// Gives room back and wakes who waited, with no lock held.
-    pub(crate) fn tell(&self, answered: Answered) {
-        self.room.add_permits(answered.units);
-        answered.wakers.into_iter().for_each(Waker::wake);
+    pub(crate) fn complete(&self, completed: Completed) {
+        self.room.add_permits(completed.units);
+        completed.wakers.into_iter().for_each(Waker::wake);
     }
 
     pub(crate) fn watch_phase(&self) -> watch::Receiver<Phase> {
@@ -101,8 +103,8 @@ impl Core {
         }
     }
 
-    /// Why the client ended, for somebody whose answer never came.
-    pub(crate) fn why_ended(&self) -> Arc<ConnectError> {
+    /// Why the client ended, for a caller whose reply never arrived.
+    pub(crate) fn end_reason(&self) -> Arc<ConnectError> {
         self.ended()
             .unwrap_or_else(|| Arc::new(ConnectError::Closed))
     }
@@ -116,7 +118,7 @@ impl Core {
             }
             is_open
         });
-        self.bell.ring();
+        self.task_waker.wake();
     }
 
     /// Nothing more will happen. Whatever waits is told so.
@@ -124,10 +126,10 @@ impl Core {
         let error = Arc::new(error);
         let phase = Phase::Ended(error.clone());
         self.phase.send_replace(phase);
-        let answered = self.outbox().end(&PublishError::Ended(error.clone()));
+        let completed = self.outbox().end(&PublishError::Ended(error.clone()));
         self.room.close();
-        self.tell(answered);
-        let waiting = self.desk().end();
+        self.complete(completed);
+        let waiting = self.pending_ops().end();
         for shared in waiting {
             shared.end(crate::Ended::Client(error.clone()));
         }
@@ -136,14 +138,14 @@ impl Core {
 
 /// How callers wake the connection's task: one wake for each time it went to sleep, however many call.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub(crate) struct TaskWaker {
     is_asleep: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
-impl Bell {
+impl TaskWaker {
     /// There is something to do.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn wake(&self) {
         if self.is_asleep.swap(false, Ordering::SeqCst) {
             let waker = self.waker().take();
             if let Some(waker) = waker {
@@ -153,7 +155,7 @@ impl Bell {
     }
 
     /// The task goes to sleep. It has to look for work once more after this.
-    pub(crate) fn sleep(&self, waker: &Waker) {
+    pub(crate) fn register(&self, waker: &Waker) {
         *self.waker() = Some(waker.clone());
         self.is_asleep.store(true, Ordering::SeqCst);
     }

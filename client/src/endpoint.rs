@@ -2,6 +2,7 @@
 
 use crate::error::BadUrl;
 use http::Uri;
+use std::borrow::Cow;
 
 /// A server's address.
 #[derive(Debug, Clone)]
@@ -20,12 +21,18 @@ impl Endpoint {
             url: without_secrets(url),
             why: why.to_owned(),
         };
-        let uri: Uri = url.parse().map_err(|_| bad("it is no URL"))?;
+        // As people type it: `localhost:8090`.
+        let full = if url.contains("://") {
+            Cow::Borrowed(url)
+        } else {
+            Cow::Owned(format!("ws://{url}"))
+        };
+        let uri: Uri = full.parse().map_err(|_| bad("it is not a URL"))?;
         let is_tls = match uri.scheme_str() {
             Some("ws" | "http") => false,
             Some("wss" | "https") => true,
             Some(_) => return Err(bad("the scheme has to be ws, wss, http or https")),
-            None => return Err(bad("it has to begin with ws:// or wss://")),
+            None => return Err(bad("expected ws:// or wss://")),
         };
         if is_tls && cfg!(not(feature = "tls")) {
             return Err(bad("wss needs the feature `tls` of prombus-client"));
@@ -51,7 +58,7 @@ impl Endpoint {
             .authority(authority.clone())
             .path_and_query(path)
             .build()
-            .map_err(|_| bad("it is no URL"))?;
+            .map_err(|_| bad("it is not a URL"))?;
         Ok(Self {
             host: host
                 .trim_start_matches('[')
@@ -99,6 +106,12 @@ mod tests {
                 "localhost",
                 8090,
             ),
+            (
+                "localhost:8090",
+                "ws://localhost:8090/ws",
+                "localhost",
+                8090,
+            ),
             ("ws://[::1]:8090/ws", "ws://[::1]:8090/ws", "::1", 8090),
             (
                 "ws://bus.example/path?x=1",
@@ -128,7 +141,6 @@ mod tests {
     fn what_is_no_url_is_refused_without_showing_secrets() {
         for url in [
             "",
-            "localhost:8090",
             "ftp://host",
             "ws://",
             "ws://user:secret@host/?token=secret",

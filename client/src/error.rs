@@ -148,7 +148,7 @@ pub enum SettleError {
 
 /// Why events are not known to be acknowledged and what was to be published with them is not known to be stored.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum StepError {
+pub enum AckPublishError {
     /// An event of the batch is no JSON. Nothing was sent.
     #[error("publish {at}: {error}")]
     NotPublished {
@@ -158,9 +158,7 @@ pub enum StepError {
         error: PublishError,
     },
     /// The events came from several subscriptions or topics, or there are none. Nothing was sent.
-    #[error(
-        "a step acknowledges one event at least, and all of them have to be of one subscription and one topic"
-    )]
+    #[error("ack_and_publish needs at least one event, all from one subscription and one topic")]
     NotOneGroup,
     /// The server refused it, and nothing of it happened: `lease_lost` where another member holds an event or it is
     /// settled already, or the word for what is wrong with an event that was to be published.
@@ -169,13 +167,13 @@ pub enum StepError {
     /// The connection that the events were delivered on is gone, and with it their leases. Nothing was sent; they come
     /// again.
     #[error(
-        "the connection broke, and the lease with it; nothing was published, and the event comes again"
+        "the connection broke, and the lease with it; nothing was published, and the event is redelivered"
     )]
     ConnectionLost,
     /// The connection broke before the answer. All of the step has happened or nothing of it: if the event comes again,
     /// nothing has.
     #[error(
-        "the connection broke before the answer, so the whole step may have happened or nothing of it; if nothing has, the event comes again"
+        "the connection broke before the answer, so either everything was committed or nothing; if nothing was, the event is redelivered"
     )]
     UnknownOutcome,
     /// The client ended before the answer.
@@ -231,7 +229,7 @@ impl SubscribeError {
     }
 }
 
-impl StepError {
+impl AckPublishError {
     /// The word to branch on: the server's, or one of the client's own.
     pub fn code(&self) -> &str {
         match self {

@@ -62,12 +62,12 @@ impl fmt::Debug for Id {
 /// with the time because a server that keeps names in order then knows where an id would have to be, without looking
 /// through all that it holds.
 #[derive(Debug)]
-pub(crate) struct IdMaker {
+pub(crate) struct IdGenerator {
     client: String,
     next: AtomicU64,
 }
 
-impl IdMaker {
+impl IdGenerator {
     /// `random` is 12 random bytes.
     pub(crate) fn new(random: [u8; 12]) -> Self {
         let client: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn made_ids_differ_and_are_valid() {
-        let maker = IdMaker::new([7; 12]);
+        let maker = IdGenerator::new([7; 12]);
         let (mut one, mut other) = (String::new(), String::new());
         maker.make_at(1_750_000_000_000, &mut one);
         (0..300).for_each(|_| maker.make_at(1_750_000_000_001, &mut other));

@@ -33,7 +33,7 @@
 //! # }
 //! ```
 //!
-//! A broken connection is made again, with pauses that grow. What was published and not answered is sent again, under
+//! A broken connection is made again, with pauses that grow. What was published and not acknowledged is sent again, under
 //! an id that keeps the server from storing it twice. Subscriptions go on; what was delivered and not acknowledged
 //! comes again, and what was acknowledged does not.
 
@@ -54,15 +54,15 @@ mod typed;
 pub use client::Client;
 pub use consumer::Consumer;
 pub use error::{
-    BadUrl, BadValue, ConnectError, PublishError, ServerError, SettleError, StepError,
+    AckPublishError, BadUrl, BadValue, ConnectError, PublishError, ServerError, SettleError,
     SubscribeError,
 };
 pub use id::Id;
-pub use options::{ClientOptions, Reconnect};
+pub use options::{ClientOptions, Reconnect, TlsOptions};
 pub use prombus_api::options::{Filter, Ordering, Position as StartAt};
-pub use publish::{BatchAnswer, PublishAnswer, PublishBatch, PublishOptions, Published};
+pub use publish::{BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published};
 pub use subscription::{
-    Context, Delivery, Ended, Event, EventFields, StepAnswer, SubscribeOptions, Subscription,
+    AckPublishFuture, Context, Delivery, Ended, Event, EventFields, SubscribeOptions, Subscription,
     SubscriptionControl,
 };
 pub use token::{Token, TokenProvider, TokenSource};

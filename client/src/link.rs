@@ -1,10 +1,10 @@
-//! The connection's task: it connects, serves one connection after the other, and ends when nobody needs it.
+//! The connection's task: it connects, serves one connection after the other, and ends when it is not needed any more.
 
 mod handshake;
 mod incoming;
+mod outgoing;
 mod requests;
 mod routes;
-mod serving;
 mod session;
 mod timers;
 
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Starts the task. What comes back is ready when the first connection stands, and fails when the client ended before.
+/// Starts the task. What comes back is ready when the first connection is open, and fails when the client ended before.
 pub(crate) fn start(runtime: &Handle, core: Arc<Core>) -> oneshot::Receiver<()> {
     let (connected, first) = oneshot::channel();
     let link = Link {
@@ -30,7 +30,7 @@ pub(crate) fn start(runtime: &Handle, core: Arc<Core>) -> oneshot::Receiver<()> 
         core,
         connected: Some(connected),
         sent: VecDeque::new(),
-        seats: BTreeMap::new(),
+        subscriptions: BTreeMap::new(),
         requests: Requests::default(),
         refused_token: None,
     };
@@ -41,35 +41,35 @@ pub(crate) fn start(runtime: &Handle, core: Arc<Core>) -> oneshot::Receiver<()> 
 /// What outlives a single connection.
 struct Link {
     core: Arc<Core>,
-    /// Told when the first connection stands.
+    /// Told when the first connection is open.
     connected: Option<oneshot::Sender<()>>,
-    /// Publishes that were sent and are not all answered.
+    /// Publishes that were sent and are not all acknowledged.
     sent: VecDeque<Chunk>,
     /// Subscriptions by their numbers.
-    seats: BTreeMap<u64, Seat>,
+    subscriptions: BTreeMap<u64, SubscriptionEntry>,
     /// Frames that an answer is expected for.
     requests: Requests,
     /// A token that the server refused; the same one is not tried again.
     refused_token: Option<String>,
-    /// Last to go, whatever happens to the task: then nobody waits for ever.
+    /// Dropped last, whatever happens to the task, so that no caller waits for ever.
     _ending: Ending,
 }
 
 /// A subscription as this connection sees it.
-struct Seat {
+struct SubscriptionEntry {
     shared: Arc<Shared>,
-    state: SeatState,
-    is_told_paused: bool,
+    state: EntryState,
+    server_is_paused: bool,
     /// Whether an earlier connection had it.
     was_open: bool,
 }
 
 /// How far subscribing has come on this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SeatState {
+enum EntryState {
     New,
     /// The server was asked. It takes nothing else about the subscription before it has answered.
-    Asked,
+    Subscribing,
     Open,
 }
 
@@ -80,7 +80,7 @@ enum SessionEnd {
     /// It broke; there will be another.
     Lost(ConnectError),
     /// There is no use in another.
-    Hopeless(ConnectError),
+    Permanent(ConnectError),
 }
 
 impl Link {
@@ -110,7 +110,7 @@ impl Link {
             let why = match self.connect().await {
                 Ok(connected) => {
                     if let Some(first) = self.connected.take() {
-                        // Whoever waited may be gone; then the client is closing.
+                        // The waiter may have gone away; then the client is closing.
                         let _ = first.send(());
                     }
                     let (end, was_useful) = self.serve(connected).await;
@@ -119,11 +119,11 @@ impl Link {
                     }
                     match end {
                         SessionEnd::Finished => return ConnectError::Closed,
-                        SessionEnd::Hopeless(why) => return why,
+                        SessionEnd::Permanent(why) => return why,
                         SessionEnd::Lost(why) => why,
                     }
                 }
-                Err(why) if self.is_hopeless(&why) => return why,
+                Err(why) if self.is_permanent(&why) => return why,
                 Err(why) => why,
             };
             failures += 1;
@@ -142,7 +142,7 @@ impl Link {
     }
 
     /// Whether another attempt would end the same.
-    fn is_hopeless(&self, why: &ConnectError) -> bool {
+    fn is_permanent(&self, why: &ConnectError) -> bool {
         let is_first = self.connected.is_some();
         match why {
             ConnectError::Refused(_) => true,
@@ -150,7 +150,7 @@ impl Link {
         }
     }
 
-    /// Waits before the next attempt. Somebody who wants to close is not kept waiting.
+    /// Waits before the next attempt. Closing interrupts the wait.
     async fn pause(&self, pause: Duration) {
         let mut phase = self.core.watch_phase();
         let is_closing = self.core.is_closing();
@@ -162,7 +162,11 @@ impl Link {
 
     /// Whether something is left that a connection is needed for.
     fn has_unfinished(&self) -> bool {
-        !self.core.outbox().is_empty() || self.seats.values().any(|seat| seat.shared.has_acks())
+        !self.core.outbox().is_empty()
+            || self
+                .subscriptions
+                .values()
+                .any(|entry| entry.shared.has_acks())
     }
 
     /// Serves a connection to its end, and says whether anything came on it: a server that lets one in only to throw
@@ -170,7 +174,7 @@ impl Link {
     async fn serve(&mut self, connected: Connected) -> (SessionEnd, bool) {
         let mut session = Session::new(self, connected);
         let end = std::future::poll_fn(|context| session.poll(context)).await;
-        let was_useful = session.has_heard;
+        let was_useful = session.has_received;
         drop(session);
         self.disconnect();
         (end, was_useful)
@@ -178,22 +182,22 @@ impl Link {
 
     /// Puts everything that the connection did not finish back to where the next one finds it.
     fn disconnect(&mut self) {
-        let answered = self.core.outbox().rewind(&mut self.sent);
-        self.core.tell(answered);
+        let completed = self.core.outbox().rewind(&mut self.sent);
+        self.core.complete(completed);
         let mut lost = self.requests.clear(&self.core);
-        for seat in self.seats.values_mut() {
-            seat.state = SeatState::New;
-            seat.is_told_paused = false;
-            let lost = lost.remove(&seat.shared.number).unwrap_or_default();
-            seat.shared.disconnect(lost);
+        for entry in self.subscriptions.values_mut() {
+            entry.state = EntryState::New;
+            entry.server_is_paused = false;
+            let lost = lost.remove(&entry.shared.number).unwrap_or_default();
+            entry.shared.disconnect(lost);
         }
     }
 
     fn end(&mut self, why: ConnectError) {
         self.core.end(why);
-        let why = self.core.why_ended();
-        for seat in std::mem::take(&mut self.seats).into_values() {
-            seat.shared.end(Ended::Client(why.clone()));
+        let why = self.core.end_reason();
+        for entry in std::mem::take(&mut self.subscriptions).into_values() {
+            entry.shared.end(Ended::Client(why.clone()));
         }
     }
 }

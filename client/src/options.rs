@@ -21,13 +21,15 @@ pub struct ClientOptions {
     /// ends with [`PublishError::UnknownOutcome`](crate::PublishError::UnknownOutcome), and the bus makes the ids,
     /// which is cheaper for it: it needs no index for them.
     pub idempotent: bool,
-    /// The most publishes that are sent and not answered. Beyond it a publish waits for room when it is awaited, and
+    /// The most publishes that are sent and not acknowledged. Beyond it a publish waits for room when it is awaited, and
     /// goes out then.
     pub max_in_flight: usize,
-    /// The most bytes of publishes that are sent and not answered. A larger one goes alone.
+    /// The most bytes of publishes that are sent and not acknowledged. A larger one goes alone.
     pub max_in_flight_bytes: usize,
     /// The largest message that is taken from the server.
     pub max_message_bytes: usize,
+    /// Which servers are trusted over TLS, and the certificate of this client.
+    pub tls: TlsOptions,
     /// How long connecting, the upgrade and AUTH may take together.
     pub handshake_timeout: Duration,
     /// After how much silence a ping is sent; after twice as much the connection counts as broken.
@@ -37,6 +39,25 @@ pub struct ClientOptions {
     pub ack_linger: Duration,
     /// How long [`Client::close`](crate::Client::close) waits for answers.
     pub close_timeout: Duration,
+}
+
+/// TLS, for `wss://` and `https://`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// Authorities to trust instead of the system's, as PEM.
+    pub ca_pem: Option<Vec<u8>>,
+    /// The certificate of this client and its private key, as PEM, for servers that ask for one.
+    pub identity_pem: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Without the private key.
+impl std::fmt::Debug for TlsOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TlsOptions")
+            .field("has_ca", &self.ca_pem.is_some())
+            .field("has_identity", &self.identity_pem.is_some())
+            .finish()
+    }
 }
 
 /// What happens when the connection breaks: wait, longer each time and by chance, and try again.
@@ -61,6 +82,7 @@ impl Default for ClientOptions {
             max_in_flight: 8_192,
             max_in_flight_bytes: 64 << 20,
             max_message_bytes: 16 << 20,
+            tls: TlsOptions::default(),
             handshake_timeout: Duration::from_secs(10),
             keep_alive: Duration::from_secs(20),
             ack_linger: Duration::from_millis(1),

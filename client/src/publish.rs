@@ -2,15 +2,15 @@
 //!
 //! A publish that finds room is on its way when the call returns, in the order of the calls.
 
-mod answer;
 mod batch;
 mod encode;
+mod future;
 pub(crate) mod outbox;
 mod slots;
 
-pub use answer::{BatchAnswer, PublishAnswer};
 pub use batch::PublishBatch;
 pub(crate) use encode::{Encoded, encode, encode_value};
+pub use future::{BatchFuture, PublishFuture};
 
 use crate::id::Id;
 

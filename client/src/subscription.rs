@@ -1,32 +1,42 @@
 //! Subscriptions: a stream of deliveries from one topic or many, each to be acknowledged.
 
+mod ack_publish;
 mod delivery;
-pub(crate) mod desk;
 mod event;
 mod options;
-mod settling;
+pub(crate) mod pending_ops;
+mod settle;
 pub(crate) mod shared;
-mod stepping;
 
+pub(crate) use ack_publish::AckPublish;
+pub use ack_publish::AckPublishFuture;
 pub use delivery::{Context, Delivery};
 pub use event::{Event, EventFields};
 pub use options::SubscribeOptions;
-pub(crate) use settling::{AckRun, Confirm, Settle, Settling};
-pub use stepping::StepAnswer;
-pub(crate) use stepping::Stepping;
+pub(crate) use settle::{AckRun, Confirm, PendingSettle, SettleOp};
 
 use crate::client::Alive;
 use crate::error::{ConnectError, ServerError, SubscribeError};
+use futures_core::Stream;
 use shared::Shared;
 use std::fmt;
-use std::sync::Arc;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context as TaskContext, Poll, ready};
 use tokio::sync::oneshot;
 
 /// A stream of deliveries. Letting go of it frees its leases; what it handed out and what is not settled comes again.
+///
+/// Also a [`Stream`](futures_core::Stream) of them.
 pub struct Subscription {
     control: SubscriptionControl,
+    /// What [`Stream::poll_next`] waits for between two polls.
+    polled: Mutex<Option<NextDelivery>>,
     _alive: Arc<Alive>,
 }
+
+type NextDelivery = Pin<Box<dyn Future<Output = Option<Delivery>> + Send>>;
 
 /// A handle to a subscription that can be given to others: it pauses and resumes. It does not keep the subscription
 /// alive.
@@ -57,18 +67,19 @@ pub(crate) async fn subscribe(
     let (opened, opening) = oneshot::channel();
     let core = &alive.core;
     let shared = Arc::new(Shared::new(core.clone(), topic, group, options, opened));
-    // Whoever stops waiting lets go of the subscription too.
+    // A caller that stops waiting drops the subscription too.
     let subscription = Subscription {
         control: SubscriptionControl {
             shared: shared.clone(),
         },
+        polled: Mutex::new(None),
         _alive: alive.clone(),
     };
-    shared.touch();
+    shared.mark_dirty();
     match opening.await {
         Ok(Ok(())) => Ok(subscription),
         Ok(Err(error)) => Err(error),
-        Err(_) => Err(SubscribeError::Ended(core.why_ended())),
+        Err(_) => Err(SubscribeError::Ended(core.end_reason())),
     }
 }
 
@@ -117,9 +128,29 @@ impl Subscription {
     /// Ends the subscription and waits until the server has let go of it. Acknowledgements made before go first.
     pub async fn unsubscribe(self) {
         let (done, gone) = oneshot::channel();
-        self.control.shared.let_go(Some(done));
+        self.control.shared.release(Some(done));
         // Where the client ends first, the subscription has ended with it.
         let _ = gone.await;
+    }
+}
+
+impl Stream for Subscription {
+    type Item = Delivery;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Option<Delivery>> {
+        let this = self.get_mut();
+        let polled = this
+            .polled
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        let shared = &this.control.shared;
+        let next = polled.get_or_insert_with(|| {
+            let shared = shared.clone();
+            Box::pin(async move { shared.take().await })
+        });
+        let delivery = ready!(next.as_mut().poll(context));
+        *polled = None;
+        Poll::Ready(delivery)
     }
 }
 
@@ -142,7 +173,7 @@ impl SubscriptionControl {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.control.shared.let_go(None);
+        self.control.shared.release(None);
     }
 }
 

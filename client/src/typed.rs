@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::consumer::Consumer;
 use crate::error::SubscribeError;
-use crate::publish::{PublishAnswer, PublishOptions};
+use crate::publish::{PublishFuture, PublishOptions};
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, SubscriptionControl};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -60,7 +60,7 @@ impl<T: Serialize> Topic<T> {
         client: &Client,
         value: &T,
         options: &PublishOptions<'_>,
-    ) -> PublishAnswer {
+    ) -> PublishFuture {
         client.publish(self.name, value, options)
     }
 }

@@ -1,7 +1,5 @@
-//! Who somebody is and what they may do: from a token to a [`Grant`], whichever way tokens are checked here.
-//!
-//! An [`Authenticator`] says who; the grant's [`Policy`] says what, the same for sockets and for HTTP. Tokens and
-//! secrets never appear in what is printed of anything in this module.
+//! Authentication and authorization: an [`Authenticator`] turns a token into a [`Grant`], whose [`Policy`] decides what
+//! is allowed, the same for WebSocket and HTTP. Tokens and secrets never appear in debug output or errors.
 
 mod claims;
 mod config;
@@ -28,20 +26,21 @@ use jwt::Jwt;
 use ring::hmac;
 use rotation::RotatingKeys;
 use secret::StaticToken;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// The longest token that is looked at.
+/// The longest token.
 const MAX_TOKEN_BYTES: usize = 16 << 10;
 
-/// What a token is good for.
+/// The rights of a token.
 #[derive(Debug, Clone)]
 pub struct Grant {
     /// What its holder may do.
     pub policy: Arc<Policy>,
-    /// From then on it is good for nothing: its `exp` and the tolerance. None where it does not expire.
+    /// When it expires: its `exp` and the tolerance. None where it does not.
     pub expires_at_ms: Option<u64>,
     /// Whose it is, for people to read.
     pub subject: Option<Arc<str>>,
@@ -67,6 +66,8 @@ impl Grant {
 #[derive(Clone)]
 pub struct Authenticator {
     method: Method,
+    /// What clients may do without a token, by the common name of their certificate.
+    clients: Arc<BTreeMap<String, Arc<Policy>>>,
 }
 
 #[derive(Clone)]
@@ -82,12 +83,12 @@ type Hook = Arc<dyn Fn(&str) -> HookAnswer + Send + Sync>;
 type HookAnswer = Pin<Box<dyn Future<Output = Result<Grant, AuthError>> + Send>>;
 
 impl Authenticator {
-    /// Everybody may do everything; tokens are not looked at.
+    /// No authentication; tokens are ignored.
     pub fn off() -> Self {
         Self::by(Method::Off)
     }
 
-    /// One token, which everybody shares and which is good for everything.
+    /// One static token with all rights.
     pub fn token(token: &Secret) -> Result<Self, BadAuthConfig> {
         let token = token.filled("token")?;
         Ok(Self::by(Method::Token(Arc::new(StaticToken::new(token)))))
@@ -108,7 +109,7 @@ impl Authenticator {
         Self::by(Method::Jwks(keys, Arc::new(expected)))
     }
 
-    /// Whatever this function says of a token.
+    /// Tokens are checked by this function.
     pub fn function<F>(function: F) -> Self
     where
         F: Fn(&str) -> Result<Grant, AuthError> + Send + Sync + 'static,
@@ -116,7 +117,7 @@ impl Authenticator {
         Self::hook(move |token| std::future::ready(function(token)))
     }
 
-    /// Whatever this function says of a token, for one that has to wait for its answer.
+    /// Tokens are checked by this asynchronous function.
     pub fn hook<F, A>(hook: F) -> Self
     where
         F: Fn(&str) -> A + Send + Sync + 'static,
@@ -125,12 +126,45 @@ impl Authenticator {
         Self::by(Method::Hook(Arc::new(move |token| Box::pin(hook(token)))))
     }
 
-    /// Whether everybody may do everything, so that only this machine should be able to connect.
-    pub fn is_off(&self) -> bool {
-        matches!(self.method, Method::Off)
+    /// Clients that present a certificate with one of these common names need no token.
+    #[must_use]
+    pub fn with_clients(mut self, clients: BTreeMap<String, Arc<Policy>>) -> Self {
+        self.clients = Arc::new(clients);
+        self
     }
 
-    /// What this token is good for now. It waits only where the key of a JWT is not known yet.
+    /// Whether there is no authentication at all.
+    pub fn is_off(&self) -> bool {
+        matches!(self.method, Method::Off) && self.clients.is_empty()
+    }
+
+    /// Checks a token or, without one, the common name of the client's certificate, which TLS has verified.
+    pub async fn authenticate_peer(
+        &self,
+        token: Option<&str>,
+        subject: Option<&str>,
+        now_ms: u64,
+    ) -> Result<Grant, AuthError> {
+        let has_token = token.is_some_and(|token| !token.is_empty());
+        let uses_tokens = !matches!(self.method, Method::Off);
+        if !(has_token && uses_tokens)
+            && let Some(grant) = subject.and_then(|subject| self.client(subject))
+        {
+            return Ok(grant);
+        }
+        self.authenticate(token, now_ms).await
+    }
+
+    /// The rights of a client by the common name of its certificate.
+    pub(crate) fn client(&self, subject: &str) -> Option<Grant> {
+        Some(Grant {
+            policy: self.clients.get(subject)?.clone(),
+            expires_at_ms: None,
+            subject: Some(subject.into()),
+        })
+    }
+
+    /// Checks a token. It waits only where the key of a JWT is not known yet.
     pub async fn authenticate(&self, token: Option<&str>, now_ms: u64) -> Result<Grant, AuthError> {
         if self.is_off() {
             return Ok(Grant::everything());
@@ -139,12 +173,11 @@ impl Authenticator {
             .filter(|token| !token.is_empty())
             .ok_or(AuthError::Missing)?;
         if token.len() > MAX_TOKEN_BYTES {
-            return Err(AuthError::Malformed {
-                why: "it is too long",
-            });
+            return Err(AuthError::Malformed { reason: "too long" });
         }
         match &self.method {
-            Method::Off => Ok(Grant::everything()),
+            // Not off altogether: only clients with a known certificate are let in.
+            Method::Off => Err(AuthError::Missing),
             Method::Token(expected) => expected.check(token).map(|()| Grant::everything()),
             Method::JwtSecret(key, expected) => {
                 let jwt = Jwt::parse(token)?;
@@ -181,7 +214,8 @@ impl Authenticator {
     }
 
     fn by(method: Method) -> Self {
-        Self { method }
+        let clients = Arc::default();
+        Self { method, clients }
     }
 }
 

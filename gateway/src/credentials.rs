@@ -1,12 +1,12 @@
-//! The token that a request shows: in the header, or for those who cannot set it, in the query.
+//! The token of a request: in the header or, for clients that cannot set it, in the query.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
-use prombus_api::Refusal;
+use prombus_api::ParseError;
 use prombus_api::http::Query;
 
 /// The token of a request, where it has one.
-pub(crate) fn token(headers: &HeaderMap, uri: &Uri) -> Result<Option<String>, Refusal> {
+pub(crate) fn token(headers: &HeaderMap, uri: &Uri) -> Result<Option<String>, ParseError> {
     if let Some(token) = bearer(headers) {
         return Ok(Some(token.to_owned()));
     }
@@ -15,7 +15,7 @@ pub(crate) fn token(headers: &HeaderMap, uri: &Uri) -> Result<Option<String>, Re
 }
 
 /// The token of a request that was taken apart.
-pub(crate) fn token_of(parts: &Parts) -> Result<Option<String>, Refusal> {
+pub(crate) fn token_of(parts: &Parts) -> Result<Option<String>, ParseError> {
     token(&parts.headers, &parts.uri)
 }
 

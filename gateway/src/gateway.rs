@@ -1,14 +1,16 @@
-//! What all connections of one server share: the bus, who may do what, how fast, what is counted, and whether the
-//! server is on its way down.
+//! The state that all connections of a server share: bus, authenticator, limits, metrics, and whether it drains.
 
+use crate::api_error::ApiError;
 use crate::auth::Authenticator;
-use crate::complaints::Complaints;
-use crate::denied::Denied;
-use crate::http::Pullers;
+use crate::error_log::{ErrorLog, ErrorSource};
+use crate::header_index::HeaderIndexes;
+use crate::history::History;
+use crate::http::PullConsumers;
+use crate::in_flight::Now;
 use crate::limits::{LimitsConfig, Rate, TopicLimits};
 use crate::metrics::Metrics;
-use crate::slowed::Slowed;
-use prombus::error::BadPattern;
+use crate::throttled::Throttled;
+use prombus::error::InvalidPattern;
 use prombus::{Bus, Clock, Pattern, SystemClock};
 use std::fmt;
 use std::sync::Arc;
@@ -23,6 +25,8 @@ pub struct GatewayOptions {
     pub limits: LimitsConfig,
     /// How fast publishing to topics may be: the first pattern that matches wins over `limits.topic_publish`.
     pub topic_rates: Vec<(String, Rate)>,
+    /// Headers that `/find` looks up, by topic pattern: the first that matches.
+    pub index_headers: Vec<(String, Vec<String>)>,
     /// Which web pages of other origins may call: none, named ones, or `*`.
     pub cors_origins: Vec<String>,
     /// Host names that a server without authentication answers to on the loopback interface, beside loopback names.
@@ -35,21 +39,24 @@ pub struct GatewayOptions {
     pub pong_timeout_ms: u64,
     /// A request's head has to arrive within this time, and its body may not pause for longer.
     pub request_timeout_ms: u64,
-    /// How long connections get to wind down once the server is told to stop.
+    /// How long connections get to wind down once the server begins to drain.
     pub drain_timeout_ms: u64,
 }
 
-/// The shared inside of a server. Cloning the `Arc` around it is how connections get at it.
+/// The shared state of a server.
 pub struct Gateway {
     pub(crate) bus: Bus,
     pub(crate) auth: Authenticator,
     pub(crate) options: GatewayOptions,
     pub(crate) topic_limits: TopicLimits,
     pub(crate) metrics: Metrics,
+    pub(crate) history: History,
+    pub(crate) started_ms: u64,
     /// The groups that are pulled over HTTP.
-    pub(crate) pullers: Pullers,
-    pub(crate) slowed: Slowed,
-    complaints: Complaints,
+    pub(crate) pull_consumers: PullConsumers,
+    pub(crate) throttled: Throttled,
+    pub(crate) header_indexes: HeaderIndexes,
+    error_log: ErrorLog,
     /// One permit for each connection that may be open.
     pub(crate) connections: Arc<Semaphore>,
     draining: watch::Sender<bool>,
@@ -61,6 +68,7 @@ impl Default for GatewayOptions {
             clock: Arc::new(SystemClock),
             limits: LimitsConfig::default(),
             topic_rates: Vec::new(),
+            index_headers: Vec::new(),
             cors_origins: Vec::new(),
             allowed_hosts: Vec::new(),
             max_connections: 10_000,
@@ -73,25 +81,33 @@ impl Default for GatewayOptions {
 }
 
 impl Gateway {
-    /// Puts a bus behind a gateway. It serves nobody until a [`Server`](crate::Server) is started on it.
+    /// A gateway for a bus. It serves nothing until a [`Server`](crate::Server) is started on it.
     pub fn new(
         bus: Bus,
         auth: Authenticator,
         options: GatewayOptions,
-    ) -> Result<Arc<Self>, BadPattern> {
+    ) -> Result<Arc<Self>, InvalidPattern> {
         let rates = options
             .topic_rates
             .iter()
             .map(|(pattern, rate)| Ok((Pattern::for_topics(pattern)?, *rate)))
-            .collect::<Result<_, BadPattern>>()?;
+            .collect::<Result<_, InvalidPattern>>()?;
+        let headers = options
+            .index_headers
+            .iter()
+            .map(|(pattern, headers)| Ok((Pattern::for_topics(pattern)?, headers.clone())))
+            .collect::<Result<_, InvalidPattern>>()?;
         Ok(Arc::new(Self {
             bus,
             auth,
             topic_limits: TopicLimits::new(options.limits.topic_publish, rates),
             metrics: Metrics::new(),
-            pullers: Pullers::default(),
-            slowed: Slowed::default(),
-            complaints: Complaints::default(),
+            history: History::default(),
+            started_ms: options.clock.now_ms(),
+            pull_consumers: PullConsumers::default(),
+            throttled: Throttled::default(),
+            header_indexes: HeaderIndexes::new(headers),
+            error_log: ErrorLog::default(),
             connections: Arc::new(Semaphore::new(options.max_connections)),
             draining: watch::Sender::new(false),
             options,
@@ -108,26 +124,33 @@ impl Gateway {
         &self.metrics
     }
 
-    /// Tells every connection to finish what it has begun and to take nothing new.
+    /// Begins a graceful shutdown: connections finish what they have begun and take nothing new.
     pub fn drain(&self) {
         self.draining.send_replace(true);
     }
 
-    /// Whether the server is on its way down.
+    /// Whether the server is shutting down.
     pub fn is_draining(&self) -> bool {
         *self.draining.borrow()
     }
 
-    /// Resolves when the server is told to stop.
-    pub(crate) async fn told_to_stop(&self) {
+    /// Resolves when the server begins to drain.
+    pub(crate) async fn drained(&self) {
         let mut draining = self.draining.subscribe();
         // The sender lives in here, so it cannot be gone.
         let _ = draining.wait_for(|draining| *draining).await;
     }
 
-    /// Tells operators of a refusal, if it is one for them.
-    pub(crate) fn note(&self, why: &Denied) {
-        self.complaints.note(why, self.now_ms());
+    /// Logs an error if operators should know of it.
+    pub(crate) fn log_error(&self, error: &ApiError, source: &ErrorSource<'_>) {
+        self.error_log.record(error, source, self.now_ms());
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        Now {
+            wall_ms: self.now_ms(),
+            monotonic_ms: self.options.clock.monotonic_ms(),
+        }
     }
 
     pub(crate) fn now_ms(&self) -> u64 {

@@ -1,20 +1,28 @@
-//! HTTP: which path is answered by what. The table below is all there is; what is common to all routes (tokens, CORS,
-//! HEAD, errors) happens here, so that a route cannot forget it.
+//! HTTP: the table of routes. Authentication, CORS, HEAD and errors are handled here for all of them, so that a route
+//! cannot forget them. A new route is one entry in [`ROUTES`] and one in the OpenAPI document.
 
+mod attention;
 mod body;
 mod bulk;
 mod call;
+mod causes;
 mod connection;
 mod cors;
+mod dashboard;
 mod dead_letters;
 mod documents;
 mod events;
 mod export;
+mod find;
 mod groups;
 mod gzip;
 mod health;
+mod histogram;
+mod history;
 mod lines;
 mod list;
+mod pages;
+mod parameters;
 mod publish;
 mod pull;
 mod redrive;
@@ -22,33 +30,37 @@ mod reply;
 mod settle;
 mod snap;
 mod sse;
+mod status;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod topics;
 
-pub(crate) use pull::Pullers;
-pub(crate) use reply::denied;
+pub(crate) use pull::PullConsumers;
+pub(crate) use reply::error;
 
-use crate::denied::Denied;
+use crate::api_error::ApiError;
 use crate::gateway::Gateway;
 use crate::origin;
+use crate::peer::Peer;
 use crate::session;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
+use body::RequestBody;
 use call::{Answer, Call, PathNames};
 use connection::Connection;
 use prombus_api::Code;
 use std::sync::Arc;
 
-/// A path and what answers it.
+/// A path and its handlers.
 struct Route {
-    /// As the OpenAPI document spells it; one segment may be `{topic}`, and `{key}` behind it is all that follows.
+    /// As in the OpenAPI document; one segment may be `{topic}`, and `{key}` behind it is all that follows.
     path: &'static str,
-    /// Whether it answers without a token.
+    /// Whether it needs no token.
     is_open: bool,
     methods: &'static [(Method, Handler)],
 }
@@ -71,7 +83,7 @@ const fn open(path: &'static str, methods: &'static [(Method, Handler)]) -> Rout
     }
 }
 
-/// Every route. A GET answers HEAD too.
+/// Every route. GET handlers serve HEAD too.
 const ROUTES: &[Route] = &[
     route(
         "/publish/{topic}",
@@ -89,6 +101,7 @@ const ROUTES: &[Route] = &[
         "/export",
         &[(Method::GET, |call| Box::pin(export::export(call)))],
     ),
+    route("/find", &[(Method::GET, |call| Box::pin(find::find(call)))]),
     route(
         "/latest-by-key",
         &[(Method::GET, |call| Box::pin(events::latest_by_key(call)))],
@@ -166,6 +179,30 @@ const ROUTES: &[Route] = &[
         &[(Method::POST, |call| Box::pin(settle::modack(call)))],
     ),
     route(
+        "/history",
+        &[(Method::GET, |call| Box::pin(history::history(call)))],
+    ),
+    route(
+        "/histogram",
+        &[(Method::GET, |call| Box::pin(histogram::histogram(call)))],
+    ),
+    route(
+        "/attention",
+        &[(Method::GET, |call| Box::pin(attention::attention(call)))],
+    ),
+    route(
+        "/causes",
+        &[(Method::GET, |call| Box::pin(causes::causes(call)))],
+    ),
+    route(
+        "/status",
+        &[(Method::GET, |call| Box::pin(status::status(call)))],
+    ),
+    route(
+        "/access",
+        &[(Method::GET, |call| Box::pin(status::access(call)))],
+    ),
+    route(
         "/metrics",
         &[(Method::GET, |call| Box::pin(documents::metrics(call)))],
     ),
@@ -187,86 +224,106 @@ const ROUTES: &[Route] = &[
     ),
 ];
 
-/// What answers the requests of one connection.
-pub(crate) fn routes(gateway: Arc<Gateway>, listens_on_loopback: bool) -> Router {
-    let connection = Arc::new(Connection::new(gateway, listens_on_loopback));
+/// The service of one connection.
+pub(crate) fn routes(gateway: Arc<Gateway>, listens_on_loopback: bool, peer: Peer) -> Router {
+    let connection = Arc::new(Connection::new(gateway, listens_on_loopback, peer));
     Router::new().fallback(answer).with_state(connection)
 }
 
 async fn answer(State(connection): State<Arc<Connection>>, request: Request) -> Response {
-    let gateway = connection.gateway.clone();
-    if let Err(why) = check_sender(&connection, &request) {
-        gateway.note(&why);
-        return reply::denied(why);
+    let cors_origins = &connection.gateway.options.cors_origins;
+    let origin = cors::allowed_origin(cors_origins, request.headers());
+    let (uri, is_head) = (request.uri().clone(), request.method() == Method::HEAD);
+    let answered = handle(&connection, request, origin.as_ref()).await;
+    let mut response = answered.unwrap_or_else(|error| {
+        connection.log_error(&error, uri.path());
+        reply::error(error)
+    });
+    cors::mark(&mut response, cors_origins, origin);
+    if is_head {
+        return reply::without_body(response);
     }
+    response
+}
+
+async fn handle(
+    connection: &Arc<Connection>,
+    request: Request,
+    origin: Option<&HeaderValue>,
+) -> Result<Response, ApiError> {
+    connection.set_subject(None);
+    check_sender(connection, &request)?;
     let path = request.uri().path();
     if path == "/ws" || path == "/" && session::is_upgrade(request.headers()) {
-        return session::upgrade(gateway, request).await;
+        let (gateway, peer) = (connection.gateway.clone(), connection.peer.clone());
+        return session::upgrade(gateway, peer, request).await;
     }
-    let origin = cors::allowed_origin(&gateway.options.cors_origins, request.headers());
-    if let Some(origin) = &origin
-        && cors::is_preflight(&request)
-    {
-        return cors::preflight(origin, request.headers());
+    if let Some(response) = dashboard::serve(&request) {
+        return Ok(response);
     }
-    let is_head = request.method() == Method::HEAD;
-    let answered = dispatch(connection, request).await;
-    let mut response = answered.unwrap_or_else(|why| {
-        gateway.note(&why);
-        reply::denied(why)
-    });
-    if let Some(origin) = origin {
-        cors::allow(&mut response, origin);
+    if origin.is_some() && cors::is_preflight(&request) {
+        return Ok(cors::preflight(request.headers()));
     }
-    match is_head {
-        true => reply::without_body(response),
-        false => response,
-    }
+    dispatch(connection.clone(), request).await
 }
 
 /// Refuses requests that are addressed to another host, and those of foreign web pages that could change something.
-fn check_sender(connection: &Connection, request: &Request) -> Result<(), Denied> {
+fn check_sender(connection: &Connection, request: &Request) -> Result<(), ApiError> {
     let options = &connection.gateway.options;
     let host = origin::host(request.version(), request.uri(), request.headers())?;
     if connection.serves_local_names_only()
         && let Some(host) = &host
         && !origin::is_local(host, &options.allowed_hosts)
     {
-        let why = format!(
-            "host {:?} is not served without authentication; add it to allowed_hosts",
+        let message = format!(
+            "unknown host {:?}; without authentication only loopback names and allowed_hosts are served",
             host.host()
         );
-        return Err(Denied::new(Code::Forbidden, why));
+        return Err(ApiError::new(Code::Forbidden, message));
     }
     // A WebSocket can change something, though it begins with a GET.
     let is_reading = origin::is_safe(request.method()) && !session::is_upgrade(request.headers());
     if is_reading || origin::may_act(&options.cors_origins, host.as_ref(), request.headers()) {
         return Ok(());
     }
-    let why =
-        "pages of this origin may not change anything here; cors_origins names those that may";
-    Err(Denied::new(Code::Forbidden, why))
+    let message = "cross-origin request; add the origin to cors_origins";
+    Err(ApiError::new(Code::Forbidden, message))
 }
 
-async fn dispatch(connection: Arc<Connection>, request: Request) -> Result<Response, Denied> {
-    let path = request.uri().path();
-    let Some((route, names)) = find(path) else {
-        return Err(Denied::new(
-            Code::NotFound,
-            "there is nothing at this path; /openapi.json lists what there is",
-        ));
+async fn dispatch(connection: Arc<Connection>, request: Request) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let body = RequestBody::new(body, &parts.headers);
+    let served = serve(connection, parts, body.clone()).await;
+    // The client sees the error only if what it still sends is read.
+    let is_error = served
+        .as_ref()
+        .map_or(true, |response| !response.status().is_success());
+    if is_error {
+        body.linger();
+    }
+    served
+}
+
+async fn serve(
+    connection: Arc<Connection>,
+    parts: Parts,
+    body: RequestBody,
+) -> Result<Response, ApiError> {
+    let Some((route, names)) = find(parts.uri.path()) else {
+        let message = "no such path; see /openapi.json";
+        return Err(ApiError::new(Code::NotFound, message));
     };
-    let asked = match *request.method() {
-        Method::HEAD => Method::GET,
-        ref method => method.clone(),
+    let method = match parts.method {
+        Method::HEAD => &Method::GET,
+        ref method => method,
     };
-    let handler = route.methods.iter().find(|(method, _)| *method == asked);
-    let Some((_, handler)) = handler else {
+    let Some((_, handler)) = route.methods.iter().find(|(served, _)| served == method) else {
         return Ok(wrong_method(route));
     };
     let names = names.decoded();
-    let (parts, body) = request.into_parts();
+    let (method, query) = (method.clone(), parts.uri.query().map(str::to_owned));
     let call = Call::new(connection, parts, body, names, route.is_open).await?;
+    parameters::check(route.path, method.as_str(), query.as_deref())?;
     handler(call).await
 }
 
@@ -299,8 +356,8 @@ fn wrong_method(route: &Route) -> Response<Body> {
         allowed.push("HEAD");
     }
     let allowed = allowed.join(", ");
-    let why = format!("this path takes {allowed}");
-    let mut response = reply::denied(Denied::new(Code::MethodNotAllowed, why));
+    let message = format!("method not allowed; use {allowed}");
+    let mut response = reply::error(ApiError::new(Code::MethodNotAllowed, message));
     if let Ok(allowed) = HeaderValue::from_str(&allowed) {
         response.headers_mut().insert(header::ALLOW, allowed);
     }

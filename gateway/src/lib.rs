@@ -1,19 +1,25 @@
-//! prombus on the network: one port for WebSocket and HTTP, who may do what, how fast, and what is counted.
+//! The network edge of prombus: WebSocket and HTTP on one port, authentication, rate limits and metrics.
 
+mod api_error;
 pub mod auth;
-mod complaints;
 mod credentials;
-mod denied;
+mod error_log;
 mod gateway;
+mod header_index;
+mod history;
 mod http;
+mod in_flight;
 pub mod limits;
 pub mod metrics;
 mod origin;
-mod said;
+mod peer;
 mod server;
 mod session;
-mod slowed;
+mod throttled;
+mod tls;
 mod to_bus;
+mod transport;
 
 pub use gateway::{Gateway, GatewayOptions};
 pub use server::Server;
+pub use tls::{Tls, TlsConfig, TlsError};

@@ -1,7 +1,7 @@
-//! How fast somebody may go: token buckets per connection for publishing and for delivery, and per topic for
-//! publishing. None are there unless the configuration asks for them.
+//! Rate limits: token buckets per connection for publishing and for delivery, and per topic for publishing. None by
+//! default.
 //!
-//! Publishing over a limit is refused and told when to come back; delivery over it waits. Time is passed in.
+//! Publishing over a limit is rejected with the time to retry; delivery over it waits. Time is passed in.
 
 mod bucket;
 mod config;
@@ -40,7 +40,7 @@ impl Limit {
 
 /// A publish came too fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("limit {} reached, try again in {} ms", .limit.name(), .retry.ms)]
+#[error("rate limit {} reached, retry in {} ms", .limit.name(), .retry.ms)]
 pub struct RateLimited {
     /// Which limit it reached.
     pub limit: Limit,
@@ -48,7 +48,7 @@ pub struct RateLimited {
     pub retry: RetryAfter,
 }
 
-/// The buckets of one connection, owned by whoever serves it.
+/// The buckets of one connection.
 #[derive(Debug, Default)]
 pub struct ConnectionLimits {
     publish: Option<Bucket>,
@@ -65,7 +65,7 @@ impl ConnectionLimits {
         }
     }
 
-    /// Publishes `events` to a topic, if the connection's limit and the topic's both allow it. One that refuses costs
+    /// Publishes `events` to a topic, if the connection's limit and the topic's both allow it. One that rejects costs
     /// nothing in the other.
     pub fn publish(
         &mut self,
@@ -91,7 +91,7 @@ impl ConnectionLimits {
         }
     }
 
-    /// How many of `events` may be delivered now; where it is none, when to try again. What is told is taken.
+    /// How many of `events` may be delivered now; where it is none, when to retry. They are taken from the bucket.
     pub fn deliver(&mut self, events: u32, now_ms: u64) -> Result<u32, RetryAfter> {
         match &mut self.delivery {
             Some(bucket) => bucket.take_up_to(events, now_ms),
@@ -163,7 +163,7 @@ mod tests {
         let message = refused(Limit::ConnPublish, 7)
             .expect_err("a refusal")
             .to_string();
-        assert_eq!(message, "limit conn_publish reached, try again in 7 ms");
+        assert_eq!(message, "rate limit conn_publish reached, retry in 7 ms");
     }
 
     #[test]

@@ -1,23 +1,24 @@
-//! What the gateway counts, and how Prometheus reads it.
+//! Metrics of the gateway, in the text format of Prometheus.
 //!
-//! Whoever counts asks once for the [`TopicSeries`] or [`GroupSeries`] and keeps it; from then on counting is a relaxed
-//! addition, without a lock or a look-up. What the bus and the store count themselves is taken over just before a
-//! scrape. The number of series is bounded: topics and groups beyond it are counted together as `__other__`.
+//! Callers look up a [`TopicSeries`] or [`GroupSeries`] once and keep it; counting is then a relaxed addition without a
+//! lock. Counts of the bus and the store are sampled at each scrape. The number of series is bounded: topics and groups
+//! beyond it are counted together as `__other__`.
 
 mod bounded;
+mod process;
 mod series;
 mod text;
 mod values;
 
 pub use series::{GroupSample, GroupSeries, StoreSample, TopicSeries};
 pub use text::CONTENT_TYPE;
-pub use values::{Counter, Gauge, HISTOGRAM_BOUNDS_MS, Histogram};
+pub use values::{Counter, Gauge, HISTOGRAM_BOUNDS_MICROS, HISTOGRAM_BOUNDS_MS, Histogram};
 
 use crate::limits::Limit;
 use bounded::Bounded;
 use series::{GROUP_COUNTERS, GROUP_GAUGES, GROUP_HISTOGRAMS};
 use std::sync::Arc;
-use text::Text;
+use text::{Naming, Text};
 use values::Ratio;
 
 /// The most topics that are counted apart.
@@ -32,7 +33,7 @@ pub const OTHER: &str = "__other__";
 pub struct Metrics {
     /// Sockets that are open.
     pub connections: Gauge,
-    /// What was refused or slowed, in the order of [`Limit::ALL`].
+    /// What was rejected or throttled, in the order of [`Limit::ALL`].
     rate_limited: [Counter; Limit::ALL.len()],
     store_bytes: Gauge,
     store_damage: Gauge,
@@ -61,17 +62,17 @@ impl Metrics {
         }
     }
 
-    /// What is counted of a topic. To be asked for once and kept.
+    /// The series of a topic, to be looked up once and kept.
     pub fn topic(&self, topic: &str) -> Arc<TopicSeries> {
         self.topics.get(topic.into())
     }
 
-    /// What is counted of a group of a topic. To be asked for once and kept.
+    /// The series of a group, to be looked up once and kept.
     pub fn group(&self, topic: &str, group: &str) -> Arc<GroupSeries> {
         self.groups.get((topic.into(), group.into()))
     }
 
-    /// What was refused or slowed because of a limit.
+    /// What was rejected or throttled because of a limit.
     pub fn rate_limited(&self, limit: Limit) -> &Counter {
         &self.rate_limited[limit as usize]
     }
@@ -88,7 +89,7 @@ impl Metrics {
             .forget(|(of, name)| &**of == topic && &**name == group);
     }
 
-    /// Takes over what the bus knows of all its groups. Those that are not counted apart are added up; of their ages
+    /// Samples the groups of the bus. Those without a series of their own are added up; of their ages
     /// the highest counts.
     pub fn sample_groups<'a>(
         &self,
@@ -105,43 +106,54 @@ impl Metrics {
         self.groups.other().take_over(together);
     }
 
-    /// Takes over what the bus knows of a group that comes and goes with its subscription, if it is counted at all.
+    /// Samples an ephemeral group, if it has a series.
     pub fn sample_ephemeral(&self, topic: &str, group: &str, sample: GroupSample) {
         if let Some(series) = self.groups.find(&(topic.into(), group.into())) {
             series.take_over(sample);
         }
     }
 
-    /// Takes over how much of the memory for deliveries is in use.
+    /// Samples the memory for deliveries.
     pub fn sample_delivery_memory(&self, used_bytes: u64, limit_bytes: u64) {
         self.delivery_memory.set(used_bytes);
         self.delivery_memory_limit.set(limit_bytes);
     }
 
-    /// Takes over what the store knows of itself.
+    /// Samples the store.
     pub fn sample_store(&self, sample: StoreSample) {
         self.store_bytes.set(sample.bytes);
         self.store_damage.set(sample.damage);
         self.fsync.raise_to(sample.syncs, sample.sync_micros);
     }
 
-    /// Takes over how often the bus could not write a group's record.
+    /// Samples how often a group's record could not be written.
     pub fn sample_group_writes(&self, failures: u64) {
         self.group_write_failures.raise_to(failures);
     }
 
     /// Everything in the text format of Prometheus, to be sent as [`CONTENT_TYPE`].
     pub fn render(&self) -> String {
-        let mut text = Text::default();
-        self.render_topics(&mut text);
-        self.render_groups(&mut text);
-        text.head("ws_connections", "gauge", "Open sockets.");
+        let mut text = Text::new();
+        self.render_all(&mut text);
+        process::render(&mut text);
+        text.naming = Naming::Prefixed;
+        self.render_all(&mut text);
+        text.head("build_info", "gauge", "The version of the server.");
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        text.sample("build_info", &version, 1);
+        text.finish()
+    }
+
+    fn render_all(&self, text: &mut Text) {
+        self.render_topics(text);
+        self.render_groups(text);
+        text.head("ws_connections", "gauge", "Open WebSocket connections.");
         text.sample("ws_connections", &[], self.connections.get());
         let name = "rate_limited_total";
         text.head(
             name,
             "counter",
-            "Publishes refused and deliveries slowed by a rate limit.",
+            "Publishes refused and deliveries throttled by a rate limit.",
         );
         for limit in Limit::ALL {
             let labels = [("limit", limit.name())];
@@ -173,7 +185,6 @@ impl Metrics {
             "How long the store took to make writes durable.",
         );
         text.ratio(name, &self.fsync);
-        text.finish()
     }
 
     fn render_topics(&self, text: &mut Text) {
@@ -206,7 +217,7 @@ impl Metrics {
         for (name, help, gauge) in GROUP_GAUGES {
             text.head(name, "gauge", help);
             for (labels, series) in &all {
-                text.sample(name, labels, gauge(series).get());
+                text.gauge(name, labels, gauge(series).get());
             }
         }
         for (name, help, histogram) in GROUP_HISTOGRAMS {

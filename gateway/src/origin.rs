@@ -5,7 +5,7 @@
 //! no token answers on the loopback interface to loopback names only, so that a page cannot reach it by pointing its
 //! own name at 127.0.0.1 (DNS rebinding).
 
-use crate::denied::Denied;
+use crate::api_error::ApiError;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, Uri, Version, header};
 use prombus_api::Code;
@@ -17,13 +17,13 @@ pub(crate) fn host(
     version: Version,
     uri: &Uri,
     headers: &HeaderMap,
-) -> Result<Option<Authority>, Denied> {
-    let bad = |why: &str| Denied::new(Code::BadFrame, why);
+) -> Result<Option<Authority>, ApiError> {
+    let bad = |reason: &str| ApiError::new(Code::BadFrame, reason);
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = match (hosts.next(), hosts.next()) {
-        (Some(_), Some(_)) => return Err(bad("the request has more than one Host header")),
+        (Some(_), Some(_)) => return Err(bad("repeated Host header")),
         (None, _) if version >= Version::HTTP_11 => {
-            return Err(bad("the request has no Host header"));
+            return Err(bad("missing Host header"));
         }
         (None, _) => None,
         (Some(host), None) => {

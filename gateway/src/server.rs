@@ -1,8 +1,12 @@
 //! The port: accepts connections, speaks HTTP/1.1 on them and hands those that ask for it over to a WebSocket session.
 
 use crate::gateway::Gateway;
+use crate::history;
 use crate::http;
+use crate::peer::Peer;
 use crate::session::NextSession;
+use crate::tls::{self, Tls};
+use crate::transport::Transport;
 use axum::Router;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -10,25 +14,35 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::AsyncWrite as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
-/// The most headers of a request; one with more is refused.
+/// The most headers of a request; one with more is rejected.
 const MAX_HEADERS: usize = 128;
 /// The most bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// How long accepting pauses when the system has no more sockets to give.
 const ACCEPT_AGAIN_MS: u64 = 50;
 
+/// The first byte of a TLS handshake.
+const TLS_HANDSHAKE: u8 = 0x16;
+/// The body of the reply to plain HTTP on a port that speaks TLS.
+const TLS_REQUIRED: &str =
+    r#"{"code":"bad_frame","error":"this port speaks TLS; use https or wss"}"#;
+
 /// A server that listens and does not accept yet.
 #[derive(Debug)]
 pub struct Server {
     gateway: Arc<Gateway>,
+    tls: Option<Arc<Tls>>,
     listeners: Vec<TcpListener>,
 }
 
@@ -42,7 +56,18 @@ impl Server {
             })?;
             listeners.push(listener);
         }
-        Ok(Self { gateway, listeners })
+        Ok(Self {
+            gateway,
+            tls: None,
+            listeners,
+        })
+    }
+
+    /// Speaks TLS on all addresses.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Arc<Tls>) -> Self {
+        self.tls = Some(tls);
+        self
     }
 
     /// Where it listens, with the ports that the system chose.
@@ -54,24 +79,25 @@ impl Server {
     pub async fn serve(self) {
         let mut accepting = JoinSet::new();
         for listener in self.listeners {
-            accepting.spawn(accept(self.gateway.clone(), listener));
+            accepting.spawn(accept(self.gateway.clone(), self.tls.clone(), listener));
         }
-        self.gateway.told_to_stop().await;
+        accepting.spawn(history::record(self.gateway.clone()));
+        self.gateway.drained().await;
         let limit = Duration::from_millis(self.gateway.options.drain_timeout_ms);
-        // Whoever is not done by then has had their time: letting go of the tasks ends them.
+        // Dropping the tasks ends the connections that are left.
         let _ = tokio::time::timeout(limit, accepting.join_all()).await;
     }
 }
 
 /// Accepts connections and owns their tasks.
-async fn accept(gateway: Arc<Gateway>, listener: TcpListener) {
+async fn accept(gateway: Arc<Gateway>, tls: Option<Arc<Tls>>, listener: TcpListener) {
     let mut connections = JoinSet::new();
     let address = listener.local_addr();
     let is_loopback = address.is_ok_and(|address| address.ip().is_loopback());
     loop {
         let accepted = tokio::select! {
             biased;
-            () = gateway.told_to_stop() => break,
+            () = gateway.drained() => break,
             Some(_) = connections.join_next() => continue,
             accepted = next(&gateway, &listener) => accepted,
         };
@@ -79,13 +105,14 @@ async fn accept(gateway: Arc<Gateway>, listener: TcpListener) {
             Ok((stream, permit)) => {
                 connections.spawn(serve_connection(
                     gateway.clone(),
+                    tls.clone(),
                     stream,
                     is_loopback,
                     permit,
                 ));
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "accept failed");
                 tokio::time::sleep(Duration::from_millis(ACCEPT_AGAIN_MS)).await;
             }
         }
@@ -108,23 +135,77 @@ async fn next(
 /// Serves one connection: requests first, and a session where one of them asked for it.
 async fn serve_connection(
     gateway: Arc<Gateway>,
+    tls: Option<Arc<Tls>>,
     stream: TcpStream,
     is_loopback: bool,
     permit: OwnedSemaphorePermit,
 ) {
+    let Some((transport, peer)) = handshake(&gateway, tls, stream).await else {
+        return;
+    };
     let next_session = NextSession::default();
-    let routes = http::routes(gateway.clone(), is_loopback);
-    answer_requests(&gateway, routes, stream, &next_session).await;
+    let routes = http::routes(gateway.clone(), is_loopback, peer);
+    answer_requests(&gateway, routes, transport, &next_session).await;
     if let Some(session) = next_session.take() {
         session.await;
     }
     drop(permit);
 }
 
+/// The transport of a connection and its peer. `None` where the TLS handshake fails, which concerns only the client.
+async fn handshake(
+    gateway: &Gateway,
+    tls: Option<Arc<Tls>>,
+    stream: TcpStream,
+) -> Option<(Transport, Peer)> {
+    let address = stream.peer_addr().ok()?;
+    let Some(tls) = tls else {
+        let subject = None;
+        return Some((Transport::Plain(stream), Peer { address, subject }));
+    };
+    let limit = Duration::from_millis(gateway.options.request_timeout_ms);
+    let handshake = async {
+        let mut first = [0];
+        if stream.peek(&mut first).await? == 1 && first != [TLS_HANDSHAKE] {
+            let mut stream = stream;
+            let length = TLS_REQUIRED.len();
+            let reply = format!(
+                "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n\
+                 content-length: {length}\r\nconnection: close\r\n\r\n{TLS_REQUIRED}"
+            );
+            write_all(&mut stream, reply.as_bytes()).await?;
+            return Ok(None);
+        }
+        let now_ms = gateway.options.clock.monotonic_ms();
+        tls.accept(stream, now_ms).await.map(Some)
+    };
+    let accepted = tokio::time::timeout(limit, handshake).await;
+    match accepted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+        Ok(stream) => {
+            let stream = stream?;
+            let subject = tls::client_subject(&stream);
+            let transport = Transport::Tls(Box::new(stream));
+            Some((transport, Peer { address, subject }))
+        }
+        Err(error) => {
+            tracing::debug!(peer = %address, %error, "TLS handshake failed");
+            None
+        }
+    }
+}
+
+async fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = poll_fn(|context| Pin::new(&mut *stream).poll_write(context, bytes)).await?;
+        bytes = &bytes[written..];
+    }
+    Ok(())
+}
+
 async fn answer_requests(
     gateway: &Arc<Gateway>,
     routes: Router,
-    stream: TcpStream,
+    stream: Transport,
     next_session: &NextSession,
 ) {
     let routes = TowerToHyperService::new(routes);
@@ -143,7 +224,7 @@ async fn answer_requests(
     // A connection that fails concerns only its client, who knows.
     tokio::select! {
         _ = connection.as_mut() => {}
-        () = gateway.told_to_stop() => {
+        () = gateway.drained() => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
         }

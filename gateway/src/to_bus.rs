@@ -1,8 +1,32 @@
-//! Options of groups on the wire, as the bus takes them.
+//! Conversions from the options of the wire to those of the bus.
 
-use crate::denied::Denied;
-use prombus::{FieldFilter, Filter, Ordering, Pattern};
+use crate::api_error::ApiError;
+use prombus::{FieldFilter, Filter, Ordering, Pattern, PublishOptions, StartAt};
 use prombus_api::{Code, options};
+
+pub(crate) fn to_bus_publish_options<'a>(
+    options: &'a options::PublishOptions<'_>,
+) -> PublishOptions<'a> {
+    PublishOptions {
+        id: options.id.as_deref(),
+        ts: options.ts,
+        key: options.key.as_deref(),
+        headers: &options.headers,
+        tags: &options.tags,
+        caused_by: &options.caused_by,
+        sid: options.sid.as_deref(),
+    }
+}
+
+pub(crate) fn to_bus_position(position: options::Position) -> StartAt {
+    match position {
+        options::Position::Latest => StartAt::Latest,
+        options::Position::Earliest => StartAt::Earliest,
+        options::Position::Ts(ts) => StartAt::Ts(ts),
+        options::Position::AfterId(id) => StartAt::AfterId(id),
+        options::Position::Seq(seq) => StartAt::Seq(seq),
+    }
+}
 
 pub(crate) fn to_bus_ordering(ordering: options::Ordering) -> Ordering {
     match ordering {
@@ -11,9 +35,9 @@ pub(crate) fn to_bus_ordering(ordering: options::Ordering) -> Ordering {
     }
 }
 
-pub(crate) fn to_bus_filter(filter: &options::Filter) -> Result<Filter, Denied> {
+pub(crate) fn to_bus_filter(filter: &options::Filter) -> Result<Filter, ApiError> {
     let key = filter.key.as_deref().map(Pattern::new).transpose();
-    let key = key.map_err(|error| Denied::new(Code::BadFrame, format!("filter.key: {error}")))?;
+    let key = key.map_err(|error| ApiError::new(Code::BadFrame, format!("filter.key: {error}")))?;
     Ok(Filter::Fields(FieldFilter {
         key,
         headers: filter.headers.clone(),

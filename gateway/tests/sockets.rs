@@ -5,12 +5,14 @@
 #[path = "sockets/support.rs"]
 mod support;
 
+#[path = "sockets/ack_publish.rs"]
+mod ack_publish;
 #[path = "sockets/auth.rs"]
 mod auth;
-#[path = "sockets/delivering.rs"]
-mod delivering;
-#[path = "sockets/draining.rs"]
-mod draining;
+#[path = "sockets/delivery.rs"]
+mod delivery;
+#[path = "sockets/drain.rs"]
+mod drain;
 #[path = "sockets/failing_store.rs"]
 mod failing_store;
 #[path = "sockets/fan_in.rs"]
@@ -25,11 +27,9 @@ mod limits;
 mod metrics;
 #[path = "sockets/protocol.rs"]
 mod protocol;
-#[path = "sockets/publishing.rs"]
-mod publishing;
-#[path = "sockets/settling.rs"]
-mod settling;
+#[path = "sockets/publish.rs"]
+mod publish;
+#[path = "sockets/settle.rs"]
+mod settle;
 #[path = "sockets/slow_clients.rs"]
 mod slow_clients;
-#[path = "sockets/stepping.rs"]
-mod stepping;

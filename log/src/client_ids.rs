@@ -20,11 +20,12 @@ use crate::files::Files;
 use crate::filter;
 use crate::segment::index::IndexError;
 use crate::segment::sealed::Sealed;
+use prombus_store::RwLockExt;
 use ranges::{subtract, touch};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// So many runs of about the same size are merged into one.
 const FAN_IN: usize = 4;
@@ -104,10 +105,7 @@ impl ClientIds {
 
     /// The set as it is now.
     pub(crate) fn set(&self) -> Arc<IdSet> {
-        self.set
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.set.read_guard().clone()
     }
 
     /// Notes a segment that was just sealed. From here on look-ups ask it, until a run covers it.
@@ -170,7 +168,7 @@ impl ClientIds {
     }
 
     fn change(&self, change: impl FnOnce(&mut IdSet)) {
-        let mut current = self.set.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.set.write_guard();
         change(Arc::make_mut(&mut current));
     }
 }

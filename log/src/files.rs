@@ -33,7 +33,7 @@ pub trait Files: Send + Sync + 'static {
     /// Renames a file, replacing `to` when it is there, so that at any moment `to` is the old file or the new one.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// Removes a file. Whoever has it open can go on reading it.
+    /// Removes a file. The caller that has it open can go on reading it.
     fn remove(&self, name: &str) -> io::Result<()>;
 
     /// Makes creations, renames and removals durable. The content of files is [`File::sync`]'s.
@@ -67,7 +67,7 @@ pub trait File: Send + Sync + 'static {
 
     /// Lengthens the file with zeros from its end at `from` to `to`, and takes the space for them on the disk where the
     /// system can do that ahead. After an error the file may have become longer.
-    fn make_room(&self, _from: u64, to: u64) -> io::Result<()> {
+    fn preallocate(&self, _from: u64, to: u64) -> io::Result<()> {
         self.truncate(to)
     }
 }

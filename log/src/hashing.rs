@@ -33,7 +33,7 @@ impl Hasher for Given {
     }
 }
 
-/// Hashes names under a secret, so that nobody can choose many with the same hash.
+/// Hashes names under a secret, so that no one can choose many with the same hash.
 #[derive(Clone)]
 pub(crate) struct NameHashing {
     secret: u64,

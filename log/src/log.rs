@@ -1,24 +1,25 @@
 //! The log as its users see it.
 
-use crate::batch::Batch;
 use crate::closed_mark::ClosedMark;
-use crate::damage::Damage;
-use crate::error::{CommitError, ReadError, StoreFailed};
+use crate::completion::Commit;
+use crate::copy::POSITION_KEY;
 use crate::files::Files;
-use crate::gate::Commit;
 use crate::options::LogOptions;
-use crate::receipt::{Keyed, Page, Past, ReadLimit, TimePage, TimeRange};
 use crate::record::StoredEvent;
 use crate::recovery::{self, OpenError, OpenReport};
 use crate::segment_set::SegmentSet;
 use crate::shared::Shared;
-use crate::topic::TopicInfo;
 use crate::verify::Checked;
 use crate::writer::Roll;
+use prombus_store::LockExt;
+use prombus_store::{
+    Batch, CommitError, Damage, Keyed, LatestEvent, Page, ReadError, ReadLimit, StoreFailed,
+    SyncTimeCounts, TimeRange, TopicInfo,
+};
 use std::future::Future;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// An open log. All methods may be called from any thread; those that read block on the disk.
@@ -45,12 +46,12 @@ pub struct LogStats {
     pub bytes: u64,
     /// Segments, the one being written included.
     pub segments: u64,
-    /// Why the last round of upkeep failed, if it did; it is tried again.
-    pub upkeep_failure: Option<String>,
+    /// Why the last maintenance run failed, if it did; it is tried again.
+    pub maintenance_failure: Option<String>,
     /// Bytes of records appended since it was opened.
     pub appended_bytes: u64,
     /// Bytes written to segments in commit order: the same and what the log adds.
-    pub stream_bytes: u64,
+    pub active_bytes: u64,
     /// Bytes written to state runs, merging included.
     pub state_bytes: u64,
     /// Bytes written to sealed segments and indexes, rewriting included.
@@ -71,9 +72,9 @@ impl Log {
         };
         if log.shared.options.threads {
             log.start("prombus-sync", Shared::run_sync_thread)?;
-            log.start("prombus-seal", Shared::run_sealing_thread)?;
-            log.start("prombus-upkeep", Shared::run_maintenance_thread)?;
-            log.start("prombus-prepare", Shared::run_preparing_thread)?;
+            log.start_in_background("prombus-seal", Shared::run_sealing_thread)?;
+            log.start_in_background("prombus-maintain", Shared::run_maintenance_thread)?;
+            log.start_in_background("prombus-prepare", Shared::run_preparing_thread)?;
         }
         Ok((log, report))
     }
@@ -89,17 +90,21 @@ impl Log {
         self.shared.append(batch, SyncBy::Thread, &block).0
     }
 
-    /// The same for a caller that does nothing else until it has the answer: if nobody is syncing, the sync that the
+    /// The same for a caller that does nothing else until it has the answer: if no one is syncing, the sync that the
     /// batch needs is done on this thread, which spares waking another one and being woken by it. `block` gets the work
     /// that blocks, if there is any, and has to do it.
-    pub fn append_here(&self, batch: &Batch, block: impl Fn(&mut dyn FnMut())) -> Commit {
-        let round = self.shared.idle_round();
+    pub fn append_inline(&self, batch: &Batch, block: impl Fn(&mut dyn FnMut())) -> Commit {
+        let cycle = self.shared.idle_cycle();
         let shared = &self.shared;
         // Where publishers are throttled, the sync thread waits for all of them.
-        let is_idle = round.is_some() && shared.options.threads && !shared.pacer.is_throttled();
-        let sync_by = match is_idle {
-            true => SyncBy::Caller,
-            false => SyncBy::Thread,
+        let is_idle = cycle.is_some()
+            && shared.options.threads
+            && !shared.pacer.is_throttled()
+            && !shared.is_sync_shared.load(Ordering::Relaxed);
+        let sync_by = if is_idle {
+            SyncBy::Caller
+        } else {
+            SyncBy::Thread
         };
         let (commit, is_left_to_caller) = self.shared.append(batch, sync_by, &block);
         if is_left_to_caller {
@@ -117,13 +122,13 @@ impl Log {
     /// Writes and syncs what was appended. Only needed without threads; with them it waits until they have done it.
     pub fn commit_now(&self) {
         match self.shared.options.threads {
-            // Two rounds at once could show events after their segment is sealed.
+            // Two cycles at once could show events after their segment is sealed.
             true => drop(self.shared.barrier().wait()),
-            false => self.shared.commit_round(),
+            false => self.shared.commit_cycle(),
         }
     }
 
-    /// Does all upkeep that is due, on this thread and without pauses: seals full segments, applies retention and
+    /// Does all maintenance that is due, on this thread and without pauses: seals full segments, applies retention and
     /// compaction, frees space.
     pub fn maintain(&self) -> io::Result<()> {
         let _no_pauses = self.shared.pacer.hurry();
@@ -137,13 +142,13 @@ impl Log {
     }
 
     /// The same, as far as it can be done from memory; `None` where the disk is needed.
-    pub fn read_recent(
+    pub fn read_cached(
         &self,
         topic: &str,
         from_seq: u64,
         limit: ReadLimit,
     ) -> Result<Option<Page>, ReadError> {
-        self.shared.read_recent(topic, from_seq, limit)
+        self.shared.read_cached(topic, from_seq, limit)
     }
 
     /// Reads a topic in the order of (ts, seq).
@@ -152,7 +157,7 @@ impl Log {
         topic: &str,
         range: TimeRange,
         limit: ReadLimit,
-    ) -> Result<TimePage, ReadError> {
+    ) -> Result<Page, ReadError> {
         self.shared.read_by_time(topic, range, limit)
     }
 
@@ -172,8 +177,8 @@ impl Log {
     }
 
     /// The latest event of a key if it is in memory; `None` where the disk has to be asked.
-    pub fn latest_recent(&self, topic: &str, key: &str) -> Result<Option<StoredEvent>, ReadError> {
-        self.shared.latest_recent(topic, key)
+    pub fn latest_cached(&self, topic: &str, key: &str) -> Result<Option<StoredEvent>, ReadError> {
+        self.shared.latest_cached(topic, key)
     }
 
     /// For each key, its latest event in the order of positions among those with this ts or an earlier one.
@@ -182,21 +187,21 @@ impl Log {
         topic: &str,
         keys: &[String],
         at_ts: u64,
-    ) -> Result<Vec<Past>, ReadError> {
+    ) -> Result<Vec<LatestEvent>, ReadError> {
         self.shared.latest_at(topic, keys, at_ts)
     }
 
-    /// The latest events of all keys behind `after`, in the order of keys.
-    pub fn latest_keys(
+    /// Reads the latest event of each key behind `after`, in the order of keys.
+    pub fn read_by_key(
         &self,
         topic: &str,
         after: Option<&str>,
         limit: ReadLimit,
-    ) -> Result<Vec<StoredEvent>, ReadError> {
-        self.shared.latest_keys(topic, after, limit)
+    ) -> Result<Page, ReadError> {
+        self.shared.read_by_key(topic, after, limit)
     }
 
-    /// A topic as it stands.
+    /// A topic as it is now.
     pub fn topic(&self, topic: &str) -> Option<TopicInfo> {
         let view = self.shared.view();
         Some(view.info(view.topic(topic)?))
@@ -221,24 +226,26 @@ impl Log {
         topics.map(|topic| view.info(topic)).collect()
     }
 
-    /// A keyed record as the last durable batch left it. Whoever sees it sees the events of that batch too.
+    /// A keyed record as the last durable batch left it. The caller that sees it sees the events of that batch too.
     pub fn get(&self, key: &str) -> Option<Keyed> {
-        self.shared.front().keyed.seen(key).cloned()
+        self.shared.buffer().keyed.seen(key).cloned()
     }
 
     /// All keyed records whose key starts with `prefix`, in the order of keys, as durable batches left them.
     pub fn list(&self, prefix: &str) -> Vec<(Arc<str>, Keyed)> {
-        self.shared.front().keyed.all_seen(prefix)
+        let mut records = self.shared.buffer().keyed.all_seen(prefix);
+        records.retain(|(key, _)| &**key != POSITION_KEY);
+        records
     }
 
     /// Whether a batch that changes the record is not durable yet. After [`Self::sync`] it is, or has failed.
     pub fn is_changing(&self, key: &str) -> bool {
-        self.shared.front().keyed.is_changing(key)
+        self.shared.buffer().keyed.is_changing(key)
     }
 
     /// The same for all keyed records whose key starts with `prefix`.
     pub fn is_any_changing(&self, prefix: &str) -> bool {
-        self.shared.front().keyed.is_any_changing(prefix)
+        self.shared.buffer().keyed.is_any_changing(prefix)
     }
 
     /// Why the log takes no more batches, if a write or an fsync failed, or none with events because the disk is full.
@@ -264,42 +271,54 @@ impl Log {
     /// How the log is doing.
     pub fn stats(&self) -> LogStats {
         let stats = &self.shared.stats;
-        let (streams, sealed_bytes, sealed) = {
+        let (active_segments, sealed_bytes, sealed) = {
             let view = self.shared.view();
-            let streams = view.streams.iter().map(|stream| stream.file.clone());
+            let active_segments = view
+                .active_segments
+                .iter()
+                .map(|active| active.file.clone());
             let sealed = view.sealed.values();
             let sealed_bytes = sealed.map(|segment| segment.data_bytes + segment.index.bytes());
-            let streams: Vec<_> = streams.collect();
-            (streams, sealed_bytes.sum::<u64>(), view.sealed.len())
+            let active_segments: Vec<_> = active_segments.collect();
+            (
+                active_segments,
+                sealed_bytes.sum::<u64>(),
+                view.sealed.len(),
+            )
         };
         // The size of what is sealed does not change; only of the few other segments the system is asked.
-        let stream_bytes = streams.iter().map(|file| file.bytes().unwrap_or(0));
+        let active_bytes = active_segments.iter().map(|file| file.bytes().unwrap_or(0));
         let failure_of = |failure: &Mutex<Option<String>>| {
-            let failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+            let failure = failure.guard();
             failure.clone()
         };
-        let [appended, stream, state, sealed_written] = stats.written.all();
+        let [appended, active, state, sealed_written] = stats.written.all();
         LogStats {
             appended_bytes: appended,
-            stream_bytes: stream,
+            active_bytes: active,
             state_bytes: state,
             sealed_bytes: sealed_written,
             syncs: stats.syncs.load(Ordering::Relaxed),
             sync_micros: stats.sync_micros.load(Ordering::Relaxed),
-            bytes: sealed_bytes + stream_bytes.sum::<u64>(),
-            segments: (streams.len() + sealed) as u64,
-            upkeep_failure: failure_of(&stats.seal_failure)
-                .or_else(|| failure_of(&stats.upkeep_failure)),
+            bytes: sealed_bytes + active_bytes.sum::<u64>(),
+            segments: (active_segments.len() + sealed) as u64,
+            maintenance_failure: failure_of(&stats.seal_failure)
+                .or_else(|| failure_of(&stats.maintenance_failure)),
         }
+    }
+
+    /// How long fsyncs took since it was opened.
+    pub fn sync_times(&self) -> SyncTimeCounts {
+        self.shared.stats.sync_times.counts()
     }
 
     /// Commits what was appended, leaves the mark of a clean stop and ends the threads. Later appends are refused;
     /// reading goes on.
     pub fn close(&self) -> Result<(), CommitError> {
-        self.shared.front().refuse(CommitError::Closed);
+        self.shared.buffer().refuse(CommitError::Closed);
         self.stop_threads();
         self.shared.discard_prepared();
-        self.shared.commit_round();
+        self.shared.commit_cycle();
         if let Some(failure) = self.shared.failure().filter(|_| self.has_failed()) {
             return Err(failure.into());
         }
@@ -309,9 +328,9 @@ impl Log {
         };
         let mark = {
             let mut writer = self.shared.writer();
-            writer.cut_room().map_err(failed)?;
-            let front = self.shared.front();
-            let records = front.topics.iter().map(|topic| &topic.record);
+            writer.trim_preallocation().map_err(failed)?;
+            let buffer = self.shared.buffer();
+            let records = buffer.topics.iter().map(|topic| &topic.record);
             ClosedMark {
                 log_id: Some(self.shared.log_id),
                 segment: writer.number,
@@ -327,27 +346,31 @@ impl Log {
         mark.write(&*self.shared.files).map_err(failed)
     }
 
-    fn start(&self, name: &str, run: fn(&Shared)) -> io::Result<()> {
+    /// Starts a thread that yields the processor to publishers and readers.
+    fn start_in_background(&self, name: &str, run: fn(&Shared)) -> io::Result<()> {
+        self.start(name, move |shared| {
+            lower_priority();
+            run(shared);
+        })
+    }
+
+    fn start(&self, name: &str, run: impl FnOnce(&Shared) + Send + 'static) -> io::Result<()> {
         let shared = self.shared.clone();
         let thread = std::thread::Builder::new()
             .name(name.into())
             .spawn(move || run(&shared))?;
-        self.threads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(thread);
+        self.threads.guard().push(thread);
         Ok(())
     }
 
     fn stop_threads(&self) {
-        self.shared.upkeep().stopping = true;
-        self.shared.upkeep_wake.notify_all();
+        self.shared.maintenance().stopping = true;
+        self.shared.maintenance_wake.notify_all();
         self.shared.pacer.stop();
         self.shared.preparation.stop();
-        self.shared.want_sync(&mut self.shared.front());
+        self.shared.want_sync(&mut self.shared.buffer());
         self.shared.sync_wake.notify_all();
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *self.threads.guard());
         for thread in threads {
             // A thread that panicked has nothing left to stop.
             let _ = thread.join();
@@ -355,32 +378,45 @@ impl Log {
     }
 }
 
+/// Lowers the scheduling priority of this thread. Where the system refuses that, background work just competes more.
+fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    {
+        /// Enough to be preempted by whoever wakes up, and not so much that a lock held in background work is held for
+        /// long while all processors are busy.
+        const NICENESS: i32 = 5;
+        // On Linux the "process" of this call is a thread.
+        let thread = rustix::thread::gettid();
+        let _ = rustix::process::setpriority_process(Some(thread), NICENESS);
+    }
+}
+
 impl Drop for Log {
-    /// What was appended is still committed, so that nobody waits for ever; the mark of a clean stop is left only by
+    /// What was appended is still committed, so that no one waits for ever; the mark of a clean stop is left only by
     /// [`Log::close`].
     fn drop(&mut self) {
-        self.shared.front().refuse(CommitError::Closed);
+        self.shared.buffer().refuse(CommitError::Closed);
         self.stop_threads();
-        self.shared.commit_round();
+        self.shared.commit_cycle();
     }
 }
 
 impl Shared {
     /// A commit of nothing, durable when all before it is.
     fn barrier(&self) -> Commit {
-        let mut front = self.front();
-        if let Some(refusal) = &front.refusal {
-            return Commit::settled(Err(refusal.clone()));
+        let mut buffer = self.buffer();
+        if let Some(refusal) = &buffer.refusal {
+            return Commit::resolved(Err(refusal.clone()));
         }
-        front.pending.awaited = true;
-        self.want_sync(&mut front);
-        Commit::at_gate(
-            crate::receipt::Receipt::default(),
-            front.pending.synced.clone(),
+        buffer.pending.awaited = true;
+        self.want_sync(&mut buffer);
+        Commit::waiting_for(
+            prombus_store::Receipt::default(),
+            buffer.pending.synced.clone(),
         )
     }
 
-    /// Takes a batch in, and writes it at once where nobody has to wait for an fsync. True if a round of commits is
+    /// Takes a batch in, and writes it at once where no one has to wait for an fsync. True if a commit cycle is
     /// left to the caller, who has to have the right to it.
     fn append(
         &self,
@@ -389,22 +425,23 @@ impl Shared {
         block: &dyn Fn(&mut dyn FnMut()),
     ) -> (Commit, bool) {
         if batch.is_empty() {
-            let receipt = crate::receipt::Receipt::default();
-            return (Commit::settled(Ok(receipt)), false);
+            let receipt = prombus_store::Receipt::default();
+            return (Commit::resolved(Ok(receipt)), false);
         }
-        let has_own_ids = batch.has_own_ids();
+        let has_client_ids = batch.has_client_ids();
         let (admitted, wants_sync) = loop {
-            // Own ids are looked up before the lock is taken. If a segment was sealed meanwhile its ids may have
+            // Client ids are looked up before the lock is taken. If a segment was sealed meanwhile its ids may have
             // been missed, and the look-up is repeated.
-            let epoch = match has_own_ids {
-                true => self.front().own_ids.epoch,
-                false => 0,
+            let epoch = if has_client_ids {
+                self.buffer().unsealed_ids.epoch
+            } else {
+                0
             };
             let looked_up = match self.look_up_in_memory(batch) {
                 Some(held) => Ok(held),
                 None => {
                     let mut looked_up = Ok(Vec::new());
-                    block(&mut || looked_up = self.look_up_own_ids(batch));
+                    block(&mut || looked_up = self.look_up_client_ids(batch));
                     looked_up
                 }
             };
@@ -412,29 +449,29 @@ impl Shared {
                 Ok(held) => held,
                 Err(error) => {
                     let cause = error.to_string().into();
-                    return (Commit::settled(Err(StoreFailed { cause }.into())), false);
+                    return (Commit::resolved(Err(StoreFailed { cause }.into())), false);
                 }
             };
             let now_ms = self.options.clock.now_ms();
-            let mut front = self.front();
-            if has_own_ids && front.own_ids.epoch != epoch {
+            let mut buffer = self.buffer();
+            if has_client_ids && buffer.unsealed_ids.epoch != epoch {
                 continue;
             }
-            match front.admit(batch, &held, now_ms) {
+            match buffer.admit(batch, &held, now_ms) {
                 Ok(admitted) => {
                     let wants_sync = admitted.wants_sync;
                     if wants_sync && sync_by == SyncBy::Thread {
-                        self.want_sync(&mut front);
+                        self.want_sync(&mut buffer);
                     }
                     break (admitted, wants_sync);
                 }
-                Err(error) => return (Commit::settled(Err(error)), false),
+                Err(error) => return (Commit::resolved(Err(error)), false),
             }
         };
         if !wants_sync && self.options.threads {
             self.write_if_idle();
         }
-        let commit = Commit::at_gate(admitted.receipt, admitted.gate);
+        let commit = Commit::waiting_for(admitted.receipt, admitted.completion);
         (commit, wants_sync && sync_by == SyncBy::Caller)
     }
 }

@@ -1,11 +1,10 @@
 //! How a log is opened: its limits, each with a name, and what is passed in.
 
-use crate::clock::{Clock, SystemClock};
-use crate::damage::Damage;
 use crate::recovery::OpenError;
+use prombus_store::{Clock, Damage, SystemClock, TOMBSTONE_MS};
 use std::sync::Arc;
 
-/// Is told what readers can see now. Called by the thread that made it so, in order per topic; must not block.
+/// Is notified what readers can see now. Called by the thread that made it so, in order per topic; must not block.
 pub trait Listener: Send + Sync + 'static {
     /// A topic's tail has moved, or is 0 again because the topic was deleted.
     fn tail_moved(&self, topic: &str, tail_seq: u64);
@@ -22,8 +21,17 @@ pub trait Listener: Send + Sync + 'static {
     fn failed(&self) {}
 }
 
-/// How long a tombstone is kept at least where nobody says otherwise.
-pub const TOMBSTONE_MS: u64 = 24 * 60 * 60 * 1000;
+/// Who decides the order of a log's commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Role {
+    /// The log itself, in the order of calls.
+    #[default]
+    Primary,
+    /// Another log, of which this is a copy: see [`crate::Log::append_all`]. What is written is visible and acknowledged
+    /// at once; it is synced now and then, since what a crash takes is copied again. Nothing is forgotten by the log's
+    /// own clock, so that all copies hold the same.
+    Copy,
+}
 
 /// The bounds of the options below. A segment's offsets have 32 bits; a segment may grow over its size by what waits to
 /// be written, which is at most twice `max_pending_bytes`, and starts with all keyed records.
@@ -37,7 +45,7 @@ pub struct LogOptions {
     /// A segment is sealed when it has grown to this.
     pub segment_bytes: u64,
     /// The newest records are kept in memory up to this, so that tail readers do no I/O.
-    pub recent_bytes: usize,
+    pub tail_cache_bytes: usize,
     /// Parts of sealed segments' indexes are kept in memory up to this.
     pub index_cache_bytes: usize,
     /// Filters over the client ids of sealed segments are kept in memory up to this. Looking for an id beyond it costs one
@@ -61,7 +69,7 @@ pub struct LogOptions {
     pub rewrite_bytes_per_second: u64,
     /// Space is taken on the disk so far ahead of what is written: writing into it is quicker, and a sync that need not
     /// make a new length of the file durable takes about two thirds of the time. 0 to do without.
-    pub room_ahead_bytes: u64,
+    pub preallocate_bytes: u64,
     /// So much space is held back in a file, to be used when the disk is full for everything but events. 0 to do
     /// without.
     pub reserve_bytes: u64,
@@ -73,9 +81,12 @@ pub struct LogOptions {
     pub tombstone_ms: u64,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
-    /// Sets a new log apart from all others; take it from the system's randomness.
-    pub entropy: u64,
-    /// Is told what readers can see.
+    /// The id of a new log, which sets the ids of its events apart from all others; `None` to draw one. A log that exists
+    /// keeps its own, but a [`Role::Copy`] with another id than this one is not opened.
+    pub log_id: Option<u64>,
+    /// Whether the log decides the order of its commits itself.
+    pub role: Role,
+    /// Is notified what readers can see.
     pub listener: Option<Arc<dyn Listener>>,
     /// Whether the log runs its own threads. Without them nothing is written or sealed until [`crate::Log::commit_now`]
     /// and [`crate::Log::maintain`] are called, which makes every step of a test repeatable.
@@ -110,7 +121,7 @@ impl Default for LogOptions {
     fn default() -> Self {
         Self {
             segment_bytes: 64 << 20,
-            recent_bytes: 8 << 20,
+            tail_cache_bytes: 8 << 20,
             index_cache_bytes: 16 << 20,
             id_filter_bytes: 64 << 20,
             max_open_files: 256,
@@ -119,13 +130,14 @@ impl Default for LogOptions {
             max_unsealed_segments: 3,
             seal_bytes_per_second: 32 << 20,
             rewrite_bytes_per_second: 32 << 20,
-            room_ahead_bytes: 8 << 20,
+            preallocate_bytes: 8 << 20,
             reserve_bytes: 4 << 20,
             os_sync_interval_ms: 1000,
             maintain_interval_ms: 1000,
             tombstone_ms: TOMBSTONE_MS,
             clock: Arc::new(SystemClock),
-            entropy: 0,
+            log_id: None,
+            role: Role::Primary,
             listener: None,
             threads: true,
         }

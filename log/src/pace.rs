@@ -4,6 +4,7 @@
 //!
 //! Pauses are waits with a timeout and add to the time that the work takes, so no clock is read and none can step.
 
+use prombus_store::LockExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,6 +23,10 @@ const YIELD_TO_THROTTLED: u32 = 16;
 const THROTTLE_BURST_BYTES: i64 = PIECE_BYTES as i64;
 /// How long a throttled log waits at most before it looks again whether there is something to wait for.
 const CREDIT_WAIT: Duration = Duration::from_millis(10);
+
+/// How long background work leaves a lock alone that it takes again and again: a waiter that was woken by its release
+/// takes some time to get it, and would find it taken every time.
+const HANDOVER: Duration = Duration::from_micros(100);
 
 /// What background work and publishers tell each other. Its lock is the last one taken and is held across nothing.
 #[derive(Debug, Default)]
@@ -72,13 +77,13 @@ impl Pacer {
         self.credited.notify_all();
     }
 
-    /// Whether background work has to end: the log is being closed, and nobody waits for the work.
+    /// Whether background work has to end: the log is being closed, and no one waits for the work.
     pub(crate) fn is_interrupted(&self) -> bool {
         let state = self.state();
         state.is_stopping && state.hurried == 0
     }
 
-    /// Whether pauses are allowed: nobody waits for the work to be done.
+    /// Whether pauses are allowed: no one waits for the work to be done.
     pub(crate) fn may_pause(&self) -> bool {
         self.state().hurried == 0
     }
@@ -99,6 +104,11 @@ impl Pacer {
         };
         let pause = pause_for(bytes, bytes_per_second) * times;
         self.pause(pause, |state| state.hurried == 0 && !state.is_stopping);
+    }
+
+    /// Leaves a lock to those who wait for it, between two holds of it by background work.
+    pub(crate) fn hand_over_lock(&self) {
+        self.pause(HANDOVER, |state| state.hurried == 0 && !state.is_stopping);
     }
 
     /// All bytes that publishers have written since the log was opened.
@@ -131,9 +141,10 @@ impl Pacer {
             self.is_throttled.store(is_throttled, Ordering::SeqCst);
         }
         drop(state);
-        match is_throttled {
-            true => self.hurry.notify_all(),
-            false => self.credited.notify_all(),
+        if is_throttled {
+            self.hurry.notify_all()
+        } else {
+            self.credited.notify_all()
         }
     }
 
@@ -167,7 +178,7 @@ impl Pacer {
     }
 
     fn state(&self) -> MutexGuard<'_, PaceState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.guard()
     }
 }
 
@@ -189,7 +200,7 @@ fn pause_for(bytes: u64, bytes_per_second: u64) -> Duration {
 mod tests {
     use super::*;
 
-    /// So slow that a pause which nobody ends is noticed.
+    /// So slow that a pause which no one ends is noticed.
     const SLOWLY: u64 = 1;
 
     #[test]

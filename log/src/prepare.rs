@@ -4,11 +4,12 @@
 //! each sync would write everything twice.
 
 use crate::files::File;
-use crate::maintain::pieces::PacedFile;
+use crate::maintenance::pieces::PacedFile;
 use crate::pace::PIECE_BYTES;
 use crate::segment::{data_name, unfinished};
 use crate::shared::Shared;
 use crate::writer::Writer;
+use prombus_store::LockExt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -91,7 +92,7 @@ impl Preparation {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.guard()
     }
 }
 
@@ -115,7 +116,7 @@ impl Shared {
         let from_bytes = PREPARE_FROM_BYTES.min(segment_bytes / 2);
         if is_time
             && self.options.threads
-            && self.options.room_ahead_bytes > 0
+            && self.options.preallocate_bytes > 0
             && self.pacer.written_bytes() >= from_bytes
             && syncs_often(writer)
         {

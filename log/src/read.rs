@@ -1,36 +1,36 @@
 //! Reading a topic. A reader takes the view's lock only to see where to read; the reading itself needs no lock,
 //! because whatever it found stays readable, even if it is rewritten or removed meanwhile.
 
+mod as_of;
+mod by_key;
 mod by_time;
 mod find;
-mod keys;
-mod past;
 
-use crate::damage::Damage;
-use crate::error::{ReadError, UnknownTopic};
+use crate::damage::{describe, read_damage};
 use crate::files::File;
-use crate::receipt::{Page, ReadLimit};
 use crate::record::StoredEvent;
 use crate::recovery::reindex;
+use crate::segment::active::{ActiveEntry, near};
 use crate::segment::index::{IndexError, RunInfo, Section};
 use crate::segment::sealed::{RunItem, Sealed};
-use crate::segment::stream::{StreamEntry, near};
 use crate::shared::Shared;
 use crate::view::{SealedRun, TopicView, View};
+use prombus_store::LockExt;
+use prombus_store::{Page, ReadError, ReadLimit, UnknownTopic};
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-/// Events of a segment in commit order are read in one go if little of other topics lies between them: reading more
+/// Events of a segment in commit order are read in one go if little of other topics is between them: reading more
 /// than this costs more than asking again, and stays in memory as long as one of the events does.
-const STREAM_GAP_BYTES: u64 = 4 << 10;
+const ACTIVE_GAP_BYTES: u64 = 4 << 10;
 /// How much is read of such a segment in one go.
-const STREAM_BLOCK_BYTES: u64 = 64 << 10;
+const ACTIVE_BLOCK_BYTES: u64 = 64 << 10;
 /// How many events' places are copied out of the view at a time.
-const STREAM_STEP_EVENTS: usize = 1024;
+const ACTIVE_STEP_EVENTS: usize = 1024;
 
 /// What a page is filled with, and when it is full.
-struct Filling {
+struct PageBuilder {
     events: Vec<StoredEvent>,
     bytes: usize,
     limit: ReadLimit,
@@ -41,7 +41,7 @@ enum Step {
     /// Nothing more to see.
     End,
     /// These came from memory.
-    Recent(Vec<StoredEvent>),
+    Cached(Vec<StoredEvent>),
     /// Read these from a sealed segment, whose positions end before `end_seq`.
     Sealed {
         run: SealedRun,
@@ -49,14 +49,14 @@ enum Step {
         end_seq: u64,
     },
     /// Read these from a segment in commit order.
-    Stream(StreamPlaces),
+    Active(ActivePlaces),
 }
 
 /// Events of a segment that is not sealed, to be read from its file.
-struct StreamPlaces {
+struct ActivePlaces {
     segment: u64,
     file: Arc<dyn File>,
-    entries: Vec<StreamEntry>,
+    entries: Vec<ActiveEntry>,
 }
 
 impl Shared {
@@ -72,7 +72,7 @@ impl Shared {
     }
 
     /// The same as far as it can be done from memory; `None` where nothing can.
-    pub(crate) fn read_recent(
+    pub(crate) fn read_cached(
         &self,
         topic: &str,
         from_seq: u64,
@@ -88,7 +88,7 @@ impl Shared {
         limit: ReadLimit,
         may_do_io: bool,
     ) -> Result<Option<Page>, ReadError> {
-        let mut filling = Filling {
+        let mut builder = PageBuilder {
             events: Vec::new(),
             bytes: 0,
             limit,
@@ -99,7 +99,7 @@ impl Shared {
                 let view = self.view();
                 let topic = view.topic(name).ok_or_else(|| unknown(name))?;
                 next_seq = next_seq.max(topic.first_seq);
-                let step = next_step(&view, topic, next_seq, &filling);
+                let step = next_step(&view, topic, next_seq, &builder);
                 (step, topic.first_seq, topic.tail_seq())
             };
             match step {
@@ -107,13 +107,13 @@ impl Shared {
                     next_seq = next_seq.max(tail_seq + 1);
                     break (first_seq, tail_seq);
                 }
-                Step::Recent(events) => {
+                Step::Cached(events) => {
                     for event in events {
                         next_seq = event.seq() + 1;
-                        filling.push(event);
+                        builder.push(event);
                     }
                 }
-                Step::Sealed { .. } | Step::Stream(_) if !may_do_io => match filling.events.len() {
+                Step::Sealed { .. } | Step::Active(_) if !may_do_io => match builder.events.len() {
                     0 => return Ok(None),
                     _ => break (first_seq, tail_seq),
                 },
@@ -123,27 +123,46 @@ impl Shared {
                     end_seq,
                 } => {
                     let range = next_seq..end_seq;
-                    next_seq = self.read_sealed(&run, topic, range, &mut filling)?;
+                    next_seq = self.read_sealed(&run, topic, range, &mut builder)?;
                 }
-                Step::Stream(places) => {
+                Step::Active(places) => {
                     for event in self.read_places(&places)? {
                         next_seq = event.seq() + 1;
-                        filling.push(event);
+                        builder.push(event);
                     }
                     let last = places.entries.last().map_or(0, |entry| entry.seq);
                     next_seq = next_seq.max(last + 1);
                 }
             }
-            if filling.is_full() {
+            if builder.is_full() {
                 break (first_seq, tail_seq);
             }
         };
         Ok(Some(Page {
-            events: filling.events,
+            events: builder.events,
             next_seq,
+            next_time: None,
             first_seq,
             tail_seq,
         }))
+    }
+
+    /// A page that was not read by position.
+    fn page(
+        &self,
+        topic: &str,
+        events: Vec<StoredEvent>,
+        next_time: Option<(u64, u64)>,
+    ) -> Result<Page, ReadError> {
+        let view = self.view();
+        let topic = view.topic(topic).ok_or_else(|| unknown(topic))?;
+        Ok(Page {
+            events,
+            next_seq: topic.tail_seq() + 1,
+            next_time,
+            first_seq: topic.first_seq,
+            tail_seq: topic.tail_seq(),
+        })
     }
 
     /// Reads a sealed run until the page is full or the run ends; returns where to go on.
@@ -152,13 +171,14 @@ impl Shared {
         run: &SealedRun,
         topic: u32,
         range: Range<u64>,
-        filling: &mut Filling,
+        builder: &mut PageBuilder,
     ) -> Result<u64, ReadError> {
         let (segment, from_seq) = (&run.segment, range.start);
         let Some(info) = self.run_info(run, topic)? else {
             return Ok(from_seq);
         };
-        let Some(offset) = self.healed(segment, segment.offset_for_seq(&info, from_seq))? else {
+        let Some(offset) = self.or_rebuild(segment, segment.offset_for_seq(&info, from_seq))?
+        else {
             return Ok(from_seq);
         };
         let mut next_seq = from_seq;
@@ -168,8 +188,8 @@ impl Shared {
                 RunItem::Damage(range) => self.note_damage(segment, range),
                 RunItem::Event { event, .. } if event.seq() >= from_seq => {
                     next_seq = event.seq() + 1;
-                    filling.push(event);
-                    if filling.is_full() {
+                    builder.push(event);
+                    if builder.is_full() {
                         return Ok(next_seq);
                     }
                 }
@@ -181,7 +201,7 @@ impl Shared {
 
     /// What the directory says of a topic's run; `None` says to look at the view anew.
     fn run_info(&self, run: &SealedRun, topic: u32) -> Result<Option<RunInfo>, ReadError> {
-        let info = self.healed(&run.segment, run.segment.run(topic))?;
+        let info = self.or_rebuild(&run.segment, run.segment.run(topic))?;
         Ok(info.flatten())
     }
 
@@ -190,7 +210,7 @@ impl Shared {
         &self,
         segment: u64,
         file: &Arc<dyn File>,
-        entries: &[StreamEntry],
+        entries: &[ActiveEntry],
     ) -> io::Result<Vec<StoredEvent>> {
         let mut events = Vec::with_capacity(entries.len());
         let mut rest = entries;
@@ -198,9 +218,9 @@ impl Shared {
             let start = first.range().start;
             let near = near(
                 rest,
-                StreamEntry::range,
-                STREAM_GAP_BYTES,
-                STREAM_BLOCK_BYTES,
+                ActiveEntry::range,
+                ACTIVE_GAP_BYTES,
+                ACTIVE_BLOCK_BYTES,
             );
             let (together, behind) = rest.split_at(near);
             rest = behind;
@@ -224,15 +244,15 @@ impl Shared {
     }
 
     /// Notes that an event of a segment that is not sealed is damaged.
-    pub(crate) fn note_bad_entry(&self, segment: u64, entry: &StreamEntry, bytes: &[u8]) {
-        let mut damage = Damage::describe(segment, u64::from(entry.offset), bytes);
+    pub(crate) fn note_bad_entry(&self, segment: u64, entry: &ActiveEntry, bytes: &[u8]) {
+        let mut damage = describe(segment, u64::from(entry.offset), bytes);
         damage.to = damage.from + u64::from(entry.bytes);
         let topic = self.view().topic_of(segment, entry);
         damage.lose(topic.as_deref(), entry.seq..entry.seq + 1);
         self.damage.add(&*self.files, &damage);
     }
 
-    fn read_places(&self, places: &StreamPlaces) -> io::Result<Vec<StoredEvent>> {
+    fn read_places(&self, places: &ActivePlaces) -> io::Result<Vec<StoredEvent>> {
         self.read_entries(places.segment, &places.file, &places.entries)
     }
 
@@ -259,7 +279,7 @@ impl Shared {
     /// Writes down damage that was met while reading, with the positions that it held.
     pub(crate) fn note_damage(&self, segment: &Sealed, range: Range<u64>) {
         let number = segment.header.number;
-        let Ok(mut damage) = Damage::read(number, &*segment.file, range.clone()) else {
+        let Ok(mut damage) = read_damage(number, &*segment.file, range.clone()) else {
             return;
         };
         let runs = segment.index.runs().unwrap_or_default();
@@ -274,7 +294,7 @@ impl Shared {
     }
 
     /// What an index said; if it turns out damaged it is made again and `None` says to look at the view anew.
-    pub(crate) fn healed<T>(
+    pub(crate) fn or_rebuild<T>(
         &self,
         segment: &Arc<Sealed>,
         outcome: Result<T, IndexError>,
@@ -283,15 +303,15 @@ impl Shared {
             Ok(value) => Ok(Some(value)),
             Err(IndexError::Io(error)) => Err(error.into()),
             Err(IndexError::Damaged) => {
-                self.heal(segment)?;
+                self.rebuild_index(segment)?;
                 Ok(None)
             }
         }
     }
 
     /// Makes the index of a sealed segment again, unless someone has replaced the segment meanwhile.
-    pub(crate) fn heal(&self, segment: &Arc<Sealed>) -> io::Result<()> {
-        let _one_at_a_time = self.healing.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn rebuild_index(&self, segment: &Arc<Sealed>) -> io::Result<()> {
+        let _one_at_a_time = self.rebuilding.guard();
         let number = segment.header.number;
         let is_current = |view: &View| {
             let current = view.sealed.get(&number);
@@ -301,7 +321,7 @@ impl Shared {
             return Ok(());
         }
         let checkpoint = segment.index.load(Section::Checkpoint).unwrap_or_default();
-        let healed = reindex(
+        let rebuilt = reindex(
             &*self.files,
             &self.cache,
             segment.header,
@@ -309,12 +329,12 @@ impl Shared {
             checkpoint,
         )?;
         // Nothing else replaces or removes a segment meanwhile.
-        self.replace_sealed(std::slice::from_ref(segment), Some(&healed))
+        self.replace_sealed(std::slice::from_ref(segment), Some(&rebuilt))
     }
 }
 
 /// Where the next events of a topic are.
-fn next_step(view: &View, topic: &TopicView, next_seq: u64, filling: &Filling) -> Step {
+fn next_step(view: &View, topic: &TopicView, next_seq: u64, builder: &PageBuilder) -> Step {
     if next_seq > topic.tail_seq() {
         return Step::End;
     }
@@ -330,38 +350,38 @@ fn next_step(view: &View, topic: &TopicView, next_seq: u64, filling: &Filling) -
             end_seq: next.map_or(unsealed_from, |next| next.first_seq),
         };
     }
-    for stream in &view.streams {
-        let Some(run) = stream.runs.get(&topic.number) else {
+    for active in &view.active_segments {
+        let Some(run) = active.runs.get(&topic.number) else {
             continue;
         };
         let entries = run.entries_from(next_seq);
         if entries.is_empty() {
             continue;
         }
-        let mut room = filling.room();
+        let mut room = builder.room();
         let mut events = Vec::new();
         for entry in entries {
             if !room.take(entry.bytes as usize) {
                 break;
             }
             let (offset, bytes) = (u64::from(entry.offset), entry.bytes as usize);
-            match view.recent.event(stream.number, offset, bytes) {
+            match view.tail_cache.event(active.number, offset, bytes) {
                 Some(Ok(event)) => events.push(event),
                 _ => break,
             }
         }
         if !events.is_empty() {
-            return Step::Recent(events);
+            return Step::Cached(events);
         }
-        let mut room = filling.room();
+        let mut room = builder.room();
         let wanted = entries
             .iter()
-            .take(STREAM_STEP_EVENTS)
+            .take(ACTIVE_STEP_EVENTS)
             .take_while(|entry| room.take(entry.bytes as usize))
             .copied();
-        return Step::Stream(StreamPlaces {
-            segment: stream.number,
-            file: stream.file.clone(),
+        return Step::Active(ActivePlaces {
+            segment: active.number,
+            file: active.file.clone(),
             entries: wanted.collect(),
         });
     }
@@ -385,7 +405,7 @@ impl Room {
     }
 }
 
-impl Filling {
+impl PageBuilder {
     fn push(&mut self, event: StoredEvent) {
         self.bytes += event.stored_bytes();
         self.events.push(event);

@@ -1,13 +1,12 @@
-//! Records: the frames a segment consists of, and the event record, whose body is the event's JSON exactly as
-//! clients see it. Byte by byte in docs/format.md.
+//! Records: the frames a segment consists of. The event record is that of every store; those of topics and keyed
+//! records are the log's own. Byte by byte in docs/format.md.
 
-mod event;
 mod frame;
-mod spelling;
 mod state;
 
-pub use event::{EventBlock, StoredEvent};
-pub use frame::MAX_RECORD_BYTES;
-pub(crate) use frame::{FRAME_BYTES, Frame, FrameError, Kind, LAST_OF_BATCH, read_frame};
-pub(crate) use spelling::{EventPlace, EventSpelling};
+pub(crate) use frame::{Frame, Kind, read_frame};
+pub(crate) use prombus_store::StoredEvent;
+pub(crate) use prombus_store::record::{
+    EventEncoder, EventPlace, FRAME_BYTES, FrameError, LAST_OF_BATCH,
+};
 pub(crate) use state::{StateRecord, TopicRecord};

@@ -10,48 +10,50 @@ mod inventory;
 mod lost;
 mod positions;
 mod reindex;
-mod rescue;
+mod salvage;
+mod segment_scan;
 mod settle;
 mod state;
-mod survey;
 
 pub(crate) use event_scan::scan_events;
 pub(crate) use folder::check_log;
 pub(crate) use reindex::{reindex, write_index};
-pub(crate) use rescue::rescue_events;
-pub(crate) use survey::Survey;
+pub(crate) use salvage::salvage_events;
+pub(crate) use segment_scan::SegmentScan;
 
 use crate::client_ids::ClientIds;
 use crate::closed_mark::ClosedMark;
-use crate::damage::{Damage, DamageKind, DamageList, DamagedEvent};
+use crate::damage::{DamageList, read_damage};
 use crate::files::{BoundedFiles, File, Files, StrictFiles};
-use crate::front::{Front, Group, KeyedRecords, Limits, Topics};
 use crate::hashing::GivenMap;
-use crate::options::LogOptions;
-use crate::recent::Recent;
+use crate::options::{LogOptions, Role};
 use crate::reserve::{Reserve, give_up, is_full};
+use crate::segment::active::{ActiveSegment, SpareEntries};
 use crate::segment::cache::SectionCache;
 use crate::segment::index::{Index, IndexError, IndexFor};
 use crate::segment::sealed::Sealed;
-use crate::segment::stream::{SpareEntries, StreamSegment};
 use crate::segment::{HeaderError, Layout, SegmentHeader, data_name, index_name};
 use crate::segment_set::SegmentSet;
 use crate::shared::Parts;
 use crate::state_runs::{LoadedRuns, StateRuns};
+use crate::tail_cache::TailCache;
 use crate::view::View;
+use crate::write_buffer::{CommitGroup, KeyedRecords, Limits, Topics, WriteBuffer};
 use crate::writer::{Writer, create_segment};
 use folder::{check_folder, read_header};
 use inventory::Inventory;
 use lost::Suspects;
+use prombus_store::{Damage, DamageKind, DamagedEvent};
 use reindex::OldIndex;
-use rescue::rescue_stream;
+use salvage::salvage_active;
+use segment_scan::CHECKPOINT_BYTES;
 use state::{Replayed, State};
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use survey::BORN;
 
 /// Where a tail that was cut off is kept until the next one is.
 pub(crate) const CUT_TAIL_NAME: &str = "cut-tail.bytes";
@@ -83,6 +85,14 @@ pub enum OpenError {
     /// Another process has it open.
     #[error("another process has this log open")]
     InUse,
+    /// The folder holds a copy of another log.
+    #[error("the folder holds a copy of log {found:016x}, not of {expected:016x}")]
+    OtherLog {
+        /// The id of the log it is a copy of.
+        found: u64,
+        /// The id that was asked for.
+        expected: u64,
+    },
     /// An option is larger than the format allows.
     #[error("{name} may be at most {limit}")]
     OptionTooLarge {
@@ -133,6 +143,8 @@ pub(crate) struct Opening {
     /// does.
     unknown_bytes: u64,
     known_topics: Vec<u32>,
+    /// The id of a log of which nothing is there.
+    new_log_id: u64,
 }
 
 /// What a segment's file says of itself before it is read.
@@ -144,12 +156,12 @@ struct Candidate {
 
 /// Where a segment in commit order stands among the others.
 #[derive(Clone, Copy)]
-struct StreamPlace {
+struct ActivePlace {
     is_last: bool,
     /// The one right before it is in commit order too.
-    follows_stream: bool,
+    follows_active: bool,
     /// A crash may have come before it was whole.
-    may_be_unborn: bool,
+    may_lack_checkpoint: bool,
     /// The length of the one right before it, if that is in commit order and was never written anew.
     previous_bytes: Option<u64>,
 }
@@ -184,7 +196,16 @@ fn open_once(files: Arc<dyn Files>, options: LogOptions) -> Result<(Parts, OpenR
     // The process that had it open until now may have changed it since that look.
     check_folder(&*files)?;
     let inventory = Inventory::take(&*files)?;
-    let log_id = inventory.log_id.unwrap_or(options.entropy);
+    if let (Role::Copy, Some(expected), Some(found)) =
+        (options.role, options.log_id, inventory.log_id)
+        && found != expected
+    {
+        return Err(OpenError::OtherLog { found, expected });
+    }
+    let new_log_id = options
+        .log_id
+        .unwrap_or_else(|| RandomState::new().hash_one(options.clock.now_ms()));
+    let log_id = inventory.log_id.unwrap_or(new_log_id);
     let damage = DamageList::load(&*files, options.listener.clone())?;
     let mut opening = Opening {
         cache: Arc::new(SectionCache::new(options.index_cache_bytes)),
@@ -195,6 +216,7 @@ fn open_once(files: Arc<dyn Files>, options: LogOptions) -> Result<(Parts, OpenR
         suspects: Suspects::default(),
         unknown_bytes: 0,
         known_topics: Vec::new(),
+        new_log_id,
         cut_tail: None,
         files,
         options,
@@ -212,8 +234,8 @@ fn open_once(files: Arc<dyn Files>, options: LogOptions) -> Result<(Parts, OpenR
 impl Opening {
     fn load(&mut self, mut inventory: Inventory) -> io::Result<Parts> {
         let mut candidates = self.candidates(&mut inventory)?;
-        let first_stream = self.first_stream(&candidates);
-        let mut streams = candidates.split_off(first_stream);
+        let first_active = self.first_active(&candidates);
+        let mut active_segments = candidates.split_off(first_active);
         let mut sealed = BTreeMap::new();
         for candidate in candidates {
             let segment = match candidate.sealed {
@@ -227,18 +249,18 @@ impl Opening {
             &self.damage,
             &sealed,
             inventory.log_id,
-            self.options.entropy,
+            self.new_log_id,
         )?;
-        let mut loaded: Vec<(StreamSegment, u64)> = Vec::new();
-        let count = streams.len();
-        for (at, candidate) in streams.drain(..).enumerate() {
+        let mut loaded: Vec<(ActiveSegment, u64)> = Vec::new();
+        let count = active_segments.len();
+        for (at, candidate) in active_segments.drain(..).enumerate() {
             let before = loaded.last().map_or(0, |(segment, _)| segment.number);
-            let follows_stream = candidate.number == before + 1;
-            let place = StreamPlace {
+            let follows_active = candidate.number == before + 1;
+            let place = ActivePlace {
                 is_last: at + 1 == count,
-                follows_stream: follows_stream && before > 0,
+                follows_active: follows_active && before > 0,
                 // The one before is sealed or removed only once the next is whole.
-                may_be_unborn: follows_stream
+                may_lack_checkpoint: follows_active
                     && (before > 0 || sealed.is_empty())
                     && self.set.highest < candidate.number,
                 previous_bytes: match loaded.last() {
@@ -246,7 +268,7 @@ impl Opening {
                     _ => None,
                 },
             };
-            loaded.extend(self.load_stream(&candidate, place, &mut state)?);
+            loaded.extend(self.load_active(&candidate, place, &mut state)?);
         }
         if let Some(segments) = state.lacks_runs.take() {
             LoadedRuns::note_missing(&*self.files, &self.damage, segments);
@@ -269,8 +291,8 @@ impl Opening {
         };
         self.name_lost(&state, &sealed, &loaded, &inventory.missing);
         self.record_segments(&inventory.missing, state.log_id, writer.number)?;
-        let streams = loaded.into_iter().map(|(segment, _)| segment).collect();
-        self.assemble(state, state_runs, sealed, streams, writer)
+        let active_segments = loaded.into_iter().map(|(segment, _)| segment).collect();
+        self.assemble(state, state_runs, sealed, active_segments, writer)
     }
 
     /// Whether a segment was never written anew.
@@ -280,7 +302,7 @@ impl Opening {
     }
 
     /// Makes the segment to go on in where none is left to write to.
-    fn new_segment(&self, state: &State, number: u64) -> io::Result<(StreamSegment, u64)> {
+    fn new_segment(&self, state: &State, number: u64) -> io::Result<(ActiveSegment, u64)> {
         let (number, file, bytes) = create_segment(
             &*self.files,
             number,
@@ -290,7 +312,7 @@ impl Opening {
         )?;
         file.sync()?;
         self.files.sync_names()?;
-        Ok((StreamSegment::new(number, file), bytes))
+        Ok((ActiveSegment::new(number, file), bytes))
     }
 
     /// Looks at each segment's index.
@@ -311,11 +333,11 @@ impl Opening {
     }
 
     /// The place of the first segment that is taken as not sealed: the last one, and those right before it that have
-    /// no index and lie in commit order.
-    fn first_stream(&self, candidates: &[Candidate]) -> usize {
-        let is_stream = |candidate: &Candidate| match candidate.header {
-            Ok(header) => candidate.sealed.is_none() && header.layout == Layout::Stream,
-            // Nobody knows how it lies, but what was never sealed has no index.
+    /// no index and are in commit order.
+    fn first_active(&self, candidates: &[Candidate]) -> usize {
+        let is_active = |candidate: &Candidate| match candidate.header {
+            Ok(header) => candidate.sealed.is_none() && header.layout == Layout::Active,
+            // Its layout is unknown, but what was never sealed has no index.
             Err(_) => self.files.open(&index_name(candidate.number)).is_err(),
         };
         let Some(last) = candidates.len().checked_sub(1) else {
@@ -325,7 +347,7 @@ impl Opening {
         if is_sealed(&candidates[last]) {
             return candidates.len();
         }
-        let before = candidates[..last].iter().rposition(|one| !is_stream(one));
+        let before = candidates[..last].iter().rposition(|one| !is_active(one));
         before.map_or(0, |at| at + 1)
     }
 
@@ -354,12 +376,12 @@ impl Opening {
     fn seal_again(&mut self, candidate: &Candidate) -> io::Result<Arc<Sealed>> {
         let number = candidate.number;
         let known = self.damage.count();
-        let survey = Survey::of_file(&*self.files, number, u64::MAX)?;
-        let header = match (candidate.header, survey.damage.is_empty()) {
+        let scan = SegmentScan::of_file(&*self.files, number, u64::MAX)?;
+        let header = match (candidate.header, scan.damage.is_empty()) {
             (Ok(header), true) => header,
             _ => {
                 let log_id = self.set.log_id;
-                rescue_events(&*self.files, &self.damage, number, &survey, log_id)?
+                salvage_events(&*self.files, &self.damage, number, &scan, log_id)?
             }
         };
         // After a crash in the middle of a rewrite the index is the one of the older data, of which some was let go.
@@ -379,32 +401,32 @@ impl Opening {
     }
 
     /// Reads a segment that is not sealed. `None` if it was never finished and is gone now.
-    fn load_stream(
+    fn load_active(
         &mut self,
         candidate: &Candidate,
-        place: StreamPlace,
+        place: ActivePlace,
         state: &mut State,
-    ) -> io::Result<Option<(StreamSegment, u64)>> {
+    ) -> io::Result<Option<(ActiveSegment, u64)>> {
         let number = candidate.number;
         let closed = self.closed.as_ref();
         let closed_bytes = closed.filter(|mark| mark.segment == number);
         let closed_bytes = closed_bytes.map(|mark| mark.segment_bytes);
         let proven = match (closed_bytes, place) {
-            (_, StreamPlace { is_last: false, .. }) => u64::MAX,
+            (_, ActivePlace { is_last: false, .. }) => u64::MAX,
             (Some(bytes), _) => bytes,
-            (None, place) if place.may_be_unborn => 0,
-            (None, _) => BORN,
+            (None, place) if place.may_lack_checkpoint => 0,
+            (None, _) => CHECKPOINT_BYTES,
         };
-        let mut survey = Survey::of_file(&*self.files, number, proven)?;
-        if !survey.is_born {
-            self.cut_unborn(number, survey.file_bytes)?;
+        let mut scan = SegmentScan::of_file(&*self.files, number, proven)?;
+        if !scan.has_checkpoint {
+            self.cut_without_checkpoint(number, scan.file_bytes)?;
             return Ok(None);
         }
-        if survey.end < survey.file_bytes {
-            self.cut_tail = Some(survey.cut_tail(&*self.files, number)?);
+        if scan.end < scan.file_bytes {
+            self.cut_tail = Some(scan.cut_tail(&*self.files, number)?);
         }
-        let lacks_checkpoint = place.is_last && survey.checkpoint_end.is_none();
-        let missing = survey.file_bytes..closed_bytes.unwrap_or(survey.file_bytes);
+        let lacks_checkpoint = place.is_last && scan.checkpoint_end.is_none();
+        let missing = scan.file_bytes..closed_bytes.unwrap_or(scan.file_bytes);
         let is_cut_short = !missing.is_empty() || lacks_checkpoint;
         if is_cut_short {
             let cut_short = Damage {
@@ -414,35 +436,35 @@ impl Opening {
             };
             self.damage.add(&*self.files, &cut_short);
         }
-        if is_cut_short || !survey.damage.is_empty() || candidate.header.is_err() {
+        if is_cut_short || !scan.damage.is_empty() || candidate.header.is_err() {
             self.suspects.0.insert(number);
-            let scanned = rescue_stream(&*self.files, &self.damage, number, &survey, state)?;
+            let scanned = salvage_active(&*self.files, &self.damage, number, &scan, state)?;
             if place.is_last && closed_bytes.is_none() {
-                let stretches = survey.damage.iter();
+                let stretches = scan.damage.iter();
                 self.unknown_bytes = stretches.map(|range| range.end - range.start).sum();
                 self.known_topics = scanned.go_on;
             }
-            survey = Survey::of_file(&*self.files, number, u64::MAX)?;
+            scan = SegmentScan::of_file(&*self.files, number, u64::MAX)?;
         }
         let file = self.files.open(&data_name(number))?;
-        if survey.end < file.bytes()? {
-            file.truncate(survey.end)?;
+        if scan.end < file.bytes()? {
+            file.truncate(scan.end)?;
         }
         // From here on everything counts as safe. What a crashed process wrote may not be, even though this sync
         // will succeed, if an earlier one failed; so it is written once more.
-        write_again(&*file, survey.proven..survey.end)?;
+        write_again(&*file, scan.proven..scan.end)?;
         file.sync()?;
-        let mut segment = StreamSegment::new(number, file);
-        let replayed = state.replay(&mut segment, survey.end, survey.checkpoint_end.is_some())?;
+        let mut segment = ActiveSegment::new(number, file);
+        let replayed = state.replay(&mut segment, scan.end, scan.checkpoint_end.is_some())?;
         for range in &replayed.misplaced {
             self.suspects.0.insert(number);
-            let misplaced = Damage::read(number, &*segment.file, range.clone())?;
+            let misplaced = read_damage(number, &*segment.file, range.clone())?;
             self.damage.add(&*self.files, &misplaced);
         }
-        if place.follows_stream {
+        if place.follows_active {
             self.note_lost_before(number, replayed, place.previous_bytes);
         }
-        Ok(Some((segment, survey.end)))
+        Ok(Some((segment, scan.end)))
     }
 
     /// Notes what a segment says to have been in the one before it and was not found there. `found_bytes` is how long
@@ -464,10 +486,10 @@ impl Opening {
 
     /// Puts a segment aside that a crash left before it was whole, so that nothing in it was acknowledged.
     /// What is behind `bytes` are the zeros of a file that was written ahead.
-    fn cut_unborn(&mut self, number: u64, bytes: u64) -> io::Result<()> {
+    fn cut_without_checkpoint(&mut self, number: u64, bytes: u64) -> io::Result<()> {
         let file = self.files.open(&data_name(number))?;
         file.truncate(bytes)?;
-        let events = Damage::read(number, &*file, 0..bytes)?.events;
+        let events = read_damage(number, &*file, 0..bytes)?.events;
         if !events.is_empty() {
             self.cut_tail = Some(CutTail {
                 segment: number,
@@ -484,15 +506,15 @@ impl Opening {
         state: State,
         state_runs: StateRuns,
         sealed: BTreeMap<u64, Arc<Sealed>>,
-        streams: Vec<StreamSegment>,
+        active_segments: Vec<ActiveSegment>,
         writer: Writer,
     ) -> io::Result<Parts> {
         let mut view = View {
             topics: GivenMap::default(),
             names: BTreeMap::new(),
-            streams,
+            active_segments,
             sealed: BTreeMap::new(),
-            recent: Recent::new(self.options.recent_bytes),
+            tail_cache: TailCache::new(self.options.tail_cache_bytes),
             spare_entries: SpareEntries::default(),
             log_id: state.log_id,
         };
@@ -514,11 +536,11 @@ impl Opening {
         }
         let filter_bytes = self.options.id_filter_bytes;
         let client_ids = ClientIds::open(&*self.files, state.log_id, &sealed, filter_bytes);
-        let front = Front {
+        let buffer = WriteBuffer {
             topics,
             keyed: KeyedRecords::new(state.keyed),
-            own_ids: state.own_ids,
-            pending: Group::default(),
+            unsealed_ids: state.unsealed_ids,
+            pending: CommitGroup::default(),
             segment: writer.number,
             sync_wanted: false,
             write_wanted: false,
@@ -530,14 +552,19 @@ impl Opening {
             },
             limits: Limits {
                 max_pending_bytes: self.options.max_pending_bytes,
-                max_keyed_bytes: self.options.max_keyed_bytes,
+                // What a copy takes was accepted by its log; a limit of its own would make it another one.
+                max_keyed_bytes: match self.options.role {
+                    Role::Primary => self.options.max_keyed_bytes,
+                    Role::Copy => usize::MAX,
+                },
             },
+            role: self.options.role,
         };
         Ok(Parts {
             files: self.files.clone(),
             options: self.options.clone(),
             log_id: state.log_id,
-            front,
+            buffer,
             writer,
             view,
             cache: self.cache.clone(),

@@ -2,11 +2,11 @@
 //! start, and before that its tail is settled: what was neither acknowledged nor shown to readers is cut off, and what was
 //! is written again from memory, because the page cache cannot be trusted after a failed sync.
 
-use crate::error::{CommitError, StoreFailed};
 use crate::files::Files;
 use crate::log::Log;
 use crate::recovery::{OpenError, OpenReport};
 use crate::segment::data_name;
+use prombus_store::{CommitError, StoreFailed};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,10 +24,10 @@ impl Log {
         }
         let (log, report) = Self::open(files, failed.shared.options.clone())?;
         // A record that is made again must not be taken for one that was deleted before the failure.
-        let deleted_version = failed.shared.front().keyed.deleted_version();
-        let mut front = log.shared.front();
-        front.keyed.raise_deleted_version(deleted_version);
-        drop(front);
+        let deleted_version = failed.shared.buffer().keyed.deleted_version();
+        let mut buffer = log.shared.buffer();
+        buffer.keyed.raise_deleted_version(deleted_version);
+        drop(buffer);
         Ok((log, report))
     }
 
@@ -35,12 +35,12 @@ impl Log {
     pub fn refuse_writes(&self, cause: &str) {
         let cause = cause.into();
         let failure = CommitError::StoreFailed(StoreFailed { cause });
-        self.shared.front().refuse(failure);
+        self.shared.buffer().refuse(failure);
     }
 
     /// Whether a write or a sync failed, so that the log has to be opened anew.
     pub fn has_failed(&self) -> bool {
-        self.shared.front().has_failed()
+        self.shared.buffer().has_failed()
     }
 
     /// Cuts off what was written and neither shown to readers nor acknowledged, and writes what was, and is not known
@@ -57,7 +57,11 @@ impl Log {
             Err(error) => return Err(error),
         };
         // What memory does not hold any more is left to recovery, which reads it again.
-        let blocks = self.shared.view().recent.blocks(number, &(synced..exposed));
+        let blocks = self
+            .shared
+            .view()
+            .tail_cache
+            .blocks(number, &(synced..exposed));
         for (offset, block) in blocks {
             file.write_at(&block, offset)?;
         }

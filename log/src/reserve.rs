@@ -1,9 +1,9 @@
 //! A file of which only the space counts. When the disk is full it is given up, so that topics can still be deleted,
 //! retention can trim and groups can be written down; events are refused until there is room to take it back.
 
-use crate::error::StoreFailed;
 use crate::files::Files;
 use crate::shared::Shared;
+use prombus_store::StoreFailed;
 use std::io;
 
 /// The file whose space is held back.
@@ -61,7 +61,7 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
 
 fn take(files: &dyn Files, bytes: u64) -> io::Result<()> {
     let file = files.create(RESERVE_NAME)?;
-    let taken = file.make_room(0, bytes);
+    let taken = file.preallocate(0, bytes);
     if taken.is_err() {
         give_up(files);
     }
@@ -71,11 +71,11 @@ fn take(files: &dyn Files, bytes: u64) -> io::Result<()> {
 impl Shared {
     /// Takes events again if there is room for them and for the reserve.
     pub(crate) fn regain_reserve(&self) {
-        if self.front().full.is_none() {
+        if self.buffer().full.is_none() {
             return;
         }
         if Reserve::look(&*self.files, self.options.reserve_bytes) == Reserve::Held {
-            self.front().full = None;
+            self.buffer().full = None;
         }
     }
 

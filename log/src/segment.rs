@@ -1,12 +1,12 @@
-//! Segments: the files the log consists of. A segment is first a stream of records in commit order (`stream`); once
-//! full it is sealed, which means that its events lie grouped by topic and have an index on disk (`sealed`, `index`).
+//! Segments: the files the log consists of. A segment first holds its records in commit order (`active`); once
+//! full it is sealed, which means that its events are grouped by topic and have an index on disk (`sealed`, `index`).
 
+pub(crate) mod active;
 pub(crate) mod cache;
 mod header;
 pub(crate) mod index;
 mod scan;
 pub(crate) mod sealed;
-pub(crate) mod stream;
 
 pub(crate) use header::{FORMAT_VERSION, HEADER_BYTES, HeaderError, Layout, SegmentHeader};
 pub(crate) use scan::{Found, Scanner};

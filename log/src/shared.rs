@@ -1,13 +1,11 @@
-//! What the parts of an open log share, and the order of its locks: sealing, rewriting, healing, then round, then
-//! writer, then front, then view, then the pacer's. Sealing and rewriting are never held together. No lock is held
-//! across an fsync except those of background work, the round's and, only when a segment is full, the writer's; nobody
-//! who holds round or writer waits for background work.
+//! What the parts of an open log share, and the order of its locks: sealing, rewriting, rebuilding, then cycle, then
+//! writer, then buffer, then view, then the pacer's. Sealing and rewriting are never held together. No lock is held
+//! across an fsync except those of background work, the cycle's and, only when a segment is full, the writer's; no one
+//! who holds cycle or writer waits for background work.
 
 use crate::client_ids::ClientIds;
 use crate::damage::DamageList;
-use crate::error::{CommitError, StoreFailed};
 use crate::files::Files;
-use crate::front::Front;
 use crate::options::LogOptions;
 use crate::pace::Pacer;
 use crate::prepare::Preparation;
@@ -15,12 +13,14 @@ use crate::segment::cache::SectionCache;
 use crate::segment_set::SegmentSet;
 use crate::state_runs::StateRuns;
 use crate::view::View;
+use crate::write_buffer::WriteBuffer;
 use crate::writer::Writer;
+use prombus_store::{CommitError, StoreFailed};
+use prombus_store::{LockExt, RwLockExt};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{
-    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    TryLockError,
+    Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
 };
 
 /// An open log.
@@ -28,14 +28,16 @@ pub(crate) struct Shared {
     pub(crate) files: Arc<dyn Files>,
     pub(crate) options: LogOptions,
     pub(crate) log_id: u64,
-    front: Mutex<Front>,
-    /// Wakes the sync thread; goes with `front`.
+    buffer: Mutex<WriteBuffer>,
+    /// Wakes the sync thread; goes with `buffer`.
     pub(crate) sync_wake: Condvar,
     writer: Mutex<Writer>,
     /// Somebody did not get the writer and relies on whoever has it.
     write_promised: AtomicBool,
-    /// Held while a round of commits goes on. Comes before the writer.
-    rounds: Mutex<()>,
+    /// Held while a commit cycle goes on. Comes before the writer.
+    cycles: Mutex<()>,
+    /// Several batches shared the last sync. Then publishers leave syncing to the sync thread, under which more gather.
+    pub(crate) is_sync_shared: AtomicBool,
     view: RwLock<View>,
     pub(crate) cache: Arc<SectionCache>,
     /// The client ids of sealed segments. Its lock comes after the view's.
@@ -45,9 +47,9 @@ pub(crate) struct Shared {
     /// The record of segments as it is on disk. The last lock of all.
     segments: Mutex<SegmentSet>,
     pub(crate) stats: Stats,
-    pub(crate) upkeep: Mutex<Upkeep>,
-    /// Wakes the sealing and the maintenance thread; goes with `upkeep`.
-    pub(crate) upkeep_wake: Condvar,
+    pub(crate) maintenance: Mutex<MaintenanceSignal>,
+    /// Wakes the sealing and the maintenance thread; goes with `maintenance`.
+    pub(crate) maintenance_wake: Condvar,
     pub(crate) pacer: Pacer,
     pub(crate) preparation: Preparation,
     /// Held while full segments are sealed, so that one thread does it at a time. Sealing touches segments in commit
@@ -59,7 +61,7 @@ pub(crate) struct Shared {
     pub(crate) is_tail_settled: AtomicBool,
     /// Held while a damaged index is made again, and while a segment is put in its place or removed. Comes after
     /// `rewriting`.
-    pub(crate) healing: Mutex<()>,
+    pub(crate) rebuilding: Mutex<()>,
 }
 
 /// Counts since the log was opened.
@@ -67,18 +69,19 @@ pub(crate) struct Shared {
 pub(crate) struct Stats {
     pub(crate) syncs: AtomicU64,
     pub(crate) sync_micros: AtomicU64,
+    pub(crate) sync_times: prombus_store::SyncTimes,
     pub(crate) written: WrittenBytes,
     /// Why sealing failed the last time, if it did.
     pub(crate) seal_failure: Mutex<Option<String>>,
-    /// Why the last round of other upkeep failed, if it did.
-    pub(crate) upkeep_failure: Mutex<Option<String>>,
+    /// Why the last run of other maintenance failed, if it did.
+    pub(crate) maintenance_failure: Mutex<Option<String>>,
 }
 
 /// Bytes that the log has written since it was opened, by what they are for.
 #[derive(Debug, Default)]
 pub(crate) struct WrittenBytes {
     appended: AtomicU64,
-    stream: AtomicU64,
+    active: AtomicU64,
     state: AtomicU64,
     sealed: AtomicU64,
 }
@@ -90,8 +93,8 @@ impl WrittenBytes {
     }
 
     /// The same and all else in segments that are in commit order.
-    pub(crate) fn stream(&self, bytes: u64) {
-        self.stream.fetch_add(bytes, Ordering::Relaxed);
+    pub(crate) fn active(&self, bytes: u64) {
+        self.active.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// State runs, merging included.
@@ -106,14 +109,14 @@ impl WrittenBytes {
 
     /// In the order of the fields.
     pub(crate) fn all(&self) -> [u64; 4] {
-        let counters = [&self.appended, &self.stream, &self.state, &self.sealed];
+        let counters = [&self.appended, &self.active, &self.state, &self.sealed];
         counters.map(|counter| counter.load(Ordering::Relaxed))
     }
 }
 
 /// What the threads of a log tell each other.
 #[derive(Debug, Default)]
-pub(crate) struct Upkeep {
+pub(crate) struct MaintenanceSignal {
     /// A full segment waits to be sealed.
     pub(crate) wanted: bool,
     /// A segment was sealed, so that there may be something to retain, compact or free.
@@ -126,7 +129,7 @@ pub(crate) struct Parts {
     pub(crate) files: Arc<dyn Files>,
     pub(crate) options: LogOptions,
     pub(crate) log_id: u64,
-    pub(crate) front: Front,
+    pub(crate) buffer: WriteBuffer,
     pub(crate) writer: Writer,
     pub(crate) view: View,
     pub(crate) cache: Arc<SectionCache>,
@@ -142,11 +145,12 @@ impl Shared {
             files: parts.files,
             options: parts.options,
             log_id: parts.log_id,
-            front: Mutex::new(parts.front),
+            buffer: Mutex::new(parts.buffer),
             sync_wake: Condvar::new(),
             writer: Mutex::new(parts.writer),
             write_promised: AtomicBool::new(false),
-            rounds: Mutex::default(),
+            cycles: Mutex::default(),
+            is_sync_shared: AtomicBool::new(false),
             view: RwLock::new(parts.view),
             cache: parts.cache,
             client_ids: parts.client_ids,
@@ -154,26 +158,26 @@ impl Shared {
             state_runs: parts.state_runs,
             segments: Mutex::new(parts.segments),
             stats: Stats::default(),
-            upkeep: Mutex::default(),
-            upkeep_wake: Condvar::new(),
+            maintenance: Mutex::default(),
+            maintenance_wake: Condvar::new(),
             pacer: Pacer::default(),
             preparation: Preparation::default(),
             sealing: Mutex::default(),
             rewriting: Mutex::default(),
             is_tail_settled: AtomicBool::new(false),
-            healing: Mutex::default(),
+            rebuilding: Mutex::default(),
         }
     }
 
-    pub(crate) fn front(&self) -> MutexGuard<'_, Front> {
-        self.front.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn buffer(&self) -> MutexGuard<'_, WriteBuffer> {
+        self.buffer.guard()
     }
 
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.guard()
     }
 
-    /// The writer, if nobody has it. If somebody has, they are made to look for what is pending when they let go of it:
+    /// The writer, if no one has it. If somebody has, they are made to look for what is pending when they let go of it:
     /// `None` promises that.
     pub(crate) fn writer_or_promise(&self) -> Option<MutexGuard<'_, Writer>> {
         idle(&self.writer).or_else(|| {
@@ -184,7 +188,7 @@ impl Shared {
         })
     }
 
-    /// Whether somebody was promised that what is pending is written. Whoever has had the writer has to ask, after
+    /// Whether somebody was promised that what is pending is written. The caller that has had the writer has to ask, after
     /// letting go of it.
     pub(crate) fn is_write_promised(&self) -> bool {
         fence(Ordering::SeqCst);
@@ -192,27 +196,27 @@ impl Shared {
             && self.write_promised.swap(false, Ordering::SeqCst)
     }
 
-    /// The right to do a round of commits: two at once could show events after their segment is sealed.
-    pub(crate) fn round(&self) -> MutexGuard<'_, ()> {
-        self.rounds.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The right to do a commit cycle: two at once could show events after their segment is sealed.
+    pub(crate) fn cycle(&self) -> MutexGuard<'_, ()> {
+        self.cycles.guard()
     }
 
     /// The same, if no round is going on.
-    pub(crate) fn idle_round(&self) -> Option<MutexGuard<'_, ()>> {
-        idle(&self.rounds)
+    pub(crate) fn idle_cycle(&self) -> Option<MutexGuard<'_, ()>> {
+        idle(&self.cycles)
     }
 
     pub(crate) fn view(&self) -> RwLockReadGuard<'_, View> {
-        self.view.read().unwrap_or_else(PoisonError::into_inner)
+        self.view.read_guard()
     }
 
     pub(crate) fn view_mut(&self) -> RwLockWriteGuard<'_, View> {
-        self.view.write().unwrap_or_else(PoisonError::into_inner)
+        self.view.write_guard()
     }
 
     /// Changes the record of segments, durably. Nothing is written where it says so already.
     pub(crate) fn record_segments(&self, change: impl FnOnce(&mut SegmentSet)) -> io::Result<()> {
-        let mut recorded = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = self.segments.guard();
         let mut changed = recorded.clone();
         change(&mut changed);
         if changed != *recorded {
@@ -222,34 +226,34 @@ impl Shared {
         Ok(())
     }
 
-    pub(crate) fn upkeep(&self) -> MutexGuard<'_, Upkeep> {
-        self.upkeep.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn maintenance(&self) -> MutexGuard<'_, MaintenanceSignal> {
+        self.maintenance.guard()
     }
 
     /// Asks the sealing thread to seal what is full.
-    pub(crate) fn want_upkeep(&self) {
-        self.upkeep().wanted = true;
-        self.upkeep_wake.notify_all();
+    pub(crate) fn want_maintenance(&self) {
+        self.maintenance().wanted = true;
+        self.maintenance_wake.notify_all();
     }
 
     /// Asks the sync thread to write and sync what is there.
-    pub(crate) fn want_sync(&self, front: &mut Front) {
-        front.sync_wanted = true;
-        self.wake_sync_thread(front);
+    pub(crate) fn want_sync(&self, buffer: &mut WriteBuffer) {
+        buffer.sync_wanted = true;
+        self.wake_sync_thread(buffer);
     }
 
     /// Leaves what is pending to the sync thread, which need not sync it.
     pub(crate) fn hand_over_writing(&self) {
-        let mut front = self.front();
-        if self.is_write_promised() || !front.pending.is_empty() {
-            front.write_wanted = true;
-            self.wake_sync_thread(&mut front);
+        let mut buffer = self.buffer();
+        if self.is_write_promised() || !buffer.pending.is_empty() {
+            buffer.write_wanted = true;
+            self.wake_sync_thread(&mut buffer);
         }
     }
 
-    fn wake_sync_thread(&self, front: &mut Front) {
-        if front.sync_thread_sleeps {
-            front.sync_thread_sleeps = false;
+    fn wake_sync_thread(&self, buffer: &mut WriteBuffer) {
+        if buffer.sync_thread_sleeps {
+            buffer.sync_thread_sleeps = false;
             self.sync_wake.notify_all();
         }
     }
@@ -259,10 +263,10 @@ impl Shared {
         let failure = StoreFailed {
             cause: cause.into(),
         };
-        let mut front = self.front();
-        front.refuse(CommitError::StoreFailed(failure.clone()));
-        front.fail_pending(&failure);
-        drop(front);
+        let mut buffer = self.buffer();
+        buffer.refuse(CommitError::StoreFailed(failure.clone()));
+        buffer.fail_pending(&failure);
+        drop(buffer);
         writer.fail(&failure);
         if let Some(listener) = &self.options.listener {
             listener.failed();
@@ -273,7 +277,7 @@ impl Shared {
     /// Throttles publishers while too many full segments wait. Called with the view's lock held, by whoever has changed
     /// how many there are, so that the last change counts.
     pub(crate) fn throttle_by_backlog(&self, view: &View) {
-        let full_segments = view.streams.len().saturating_sub(1);
+        let full_segments = view.active_segments.len().saturating_sub(1);
         let most = self.options.max_unsealed_segments.max(1);
         self.pacer
             .throttle(self.options.threads && full_segments >= most);
@@ -281,15 +285,15 @@ impl Shared {
 
     /// Why the log takes no more batches, or none with events, if it does not.
     pub(crate) fn failure(&self) -> Option<StoreFailed> {
-        let front = self.front();
-        match &front.refusal {
+        let buffer = self.buffer();
+        match &buffer.refusal {
             Some(CommitError::StoreFailed(failure)) => Some(failure.clone()),
-            _ => front.full.clone(),
+            _ => buffer.full.clone(),
         }
     }
 }
 
-/// What a lock guards, if nobody has it.
+/// What a lock guards, if no one has it.
 fn idle<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match lock.try_lock() {
         Ok(guard) => Some(guard),

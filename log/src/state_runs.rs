@@ -16,8 +16,9 @@ pub(crate) use merge::Merging;
 use crate::files::Files;
 use crate::record::{StateRecord, TopicRecord};
 use file::RunWriter;
+use prombus_store::LockExt;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// What a run says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl StateRuns {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<RunHeader>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.runs.guard()
     }
 }
 

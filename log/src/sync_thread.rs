@@ -16,17 +16,17 @@ impl Shared {
         let mut synced_ms = self.options.clock.now_ms();
         let mut writes = 0;
         loop {
-            let mut front = self.front();
+            let mut buffer = self.buffer();
             // The wish to stop wakes a sleeper, but a round that was under way may have taken it for one to sync.
-            if !front.sync_wanted && !front.write_wanted && !self.upkeep().stopping {
-                front.sync_thread_sleeps = true;
-                let woken = self.sync_wake.wait_timeout(front, interval);
-                front = woken.unwrap_or_else(PoisonError::into_inner).0;
-                front.sync_thread_sleeps = false;
+            if !buffer.sync_wanted && !buffer.write_wanted && !self.maintenance().stopping {
+                buffer.sync_thread_sleeps = true;
+                let woken = self.sync_wake.wait_timeout(buffer, interval);
+                buffer = woken.unwrap_or_else(PoisonError::into_inner).0;
+                buffer.sync_thread_sleeps = false;
             }
-            let is_for_writing = std::mem::take(&mut front.write_wanted) && !front.sync_wanted;
-            drop(front);
-            if self.upkeep().stopping {
+            let is_for_writing = std::mem::take(&mut buffer.write_wanted) && !buffer.sync_wanted;
+            drop(buffer);
+            if self.maintenance().stopping {
                 return;
             }
             self.wait_for_sealing();
@@ -37,7 +37,7 @@ impl Shared {
                 self.write_if_idle();
                 writes += 1;
             } else {
-                self.commit_round();
+                self.commit_cycle();
                 (synced_ms, writes) = (now_ms, 0);
             }
         }
@@ -51,17 +51,22 @@ impl Shared {
             let failure = self.stats.seal_failure.lock();
             failure.unwrap_or_else(PoisonError::into_inner).is_some()
         };
-        // The first full segment is sealed only once the one behind it is durable, which takes a round of commits.
+        // The first full segment is sealed only once the one behind it is durable, which takes a commit cycle.
         let is_sealable = || {
             let view = self.view();
-            view.streams.get(1).is_some_and(|next| next.is_durable)
+            view.active_segments
+                .get(1)
+                .is_some_and(|next| next.is_durable)
         };
-        while self.pacer.is_throttled() && !self.upkeep().stopping && !is_failing() && is_sealable()
+        while self.pacer.is_throttled()
+            && !self.maintenance().stopping
+            && !is_failing()
+            && is_sealable()
         {
             if self.pacer.wait_for_credit() {
                 return;
             }
-            self.want_upkeep();
+            self.want_maintenance();
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Checking a log: the very examination that a start does, on a folder in memory over the real one, and then every
 //! record of every segment and every index. Nothing is changed.
 
-use crate::damage::Damage;
 use crate::files::{Files, OverlayFiles};
 use crate::log::Log;
 use crate::options::LogOptions;
@@ -10,6 +9,7 @@ use crate::segment::index::{IndexError, Section};
 use crate::segment::index_number_of;
 use crate::segment::sealed::{RunItem, Sealed};
 use crate::shared::Shared;
+use prombus_store::Damage;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -78,19 +78,19 @@ impl Shared {
             let current = self.view().sealed.get(&segment.header.number).cloned();
             self.check_sealed(current.as_ref().unwrap_or(segment), &mut checked)?;
         }
-        let streams: Vec<_> = {
+        let active_segments: Vec<_> = {
             let view = self.view();
-            let streams = view.streams.iter().map(|stream| {
-                let entries = stream.runs.values().flat_map(|run| run.entries.clone());
+            let active_segments = view.active_segments.iter().map(|active| {
+                let entries = active.runs.values().flat_map(|run| run.entries.clone());
                 (
-                    stream.number,
-                    stream.file.clone(),
+                    active.number,
+                    active.file.clone(),
                     entries.collect::<Vec<_>>(),
                 )
             });
-            streams.collect()
+            active_segments.collect()
         };
-        for (number, file, entries) in streams {
+        for (number, file, entries) in active_segments {
             checked.segments += 1;
             checked.bytes += file.bytes()?;
             checked.events += self.read_entries(number, &file, &entries)?.len() as u64;
@@ -105,7 +105,7 @@ impl Shared {
                 Err(IndexError::Io(error)) => return Err(error),
                 Err(IndexError::Damaged) => {
                     checked.bad_indexes.push(segment.header.number);
-                    return self.heal(segment);
+                    return self.rebuild_index(segment);
                 }
             }
         }

@@ -2,17 +2,16 @@
 
 mod sealed_runs;
 
-pub(crate) use sealed_runs::SealedRun;
+pub(crate) use sealed_runs::{SealedRun, TOPICS_PER_HOLD};
 
-use crate::event_id::tag_of;
-use crate::front::{NewEvent, ViewChange};
 use crate::hashing::GivenMap;
-use crate::recent::Recent;
 use crate::record::{LAST_OF_BATCH, StateRecord, StoredEvent, TopicRecord};
+use crate::segment::active::{ActiveEntry, ActiveRun, ActiveSegment, SpareEntries};
 use crate::segment::index::IdPrefix;
 use crate::segment::sealed::Sealed;
-use crate::segment::stream::{SpareEntries, StreamEntry, StreamRun, StreamSegment};
-use crate::topic::{TopicInfo, TopicOptions};
+use crate::tail_cache::TailCache;
+use crate::write_buffer::{NewEvent, ViewChange};
+use prombus_store::{TopicInfo, TopicOptions, tag_of};
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -26,9 +25,9 @@ pub(crate) struct View {
     pub(crate) topics: GivenMap<u32, TopicView>,
     pub(crate) names: BTreeMap<Arc<str>, u32>,
     /// Oldest first; the last one is being written.
-    pub(crate) streams: Vec<StreamSegment>,
+    pub(crate) active_segments: Vec<ActiveSegment>,
     pub(crate) sealed: BTreeMap<u64, Arc<Sealed>>,
-    pub(crate) recent: Recent,
+    pub(crate) tail_cache: TailCache,
     pub(crate) spare_entries: SpareEntries,
     pub(crate) log_id: u64,
 }
@@ -41,7 +40,7 @@ pub(crate) struct TopicView {
     /// The tag of the ids that the log makes in it.
     pub(crate) tag: u32,
     pub(crate) first_seq: u64,
-    /// The newest position; shared with the front.
+    /// The newest position; shared with the buffer.
     pub(crate) tail: Arc<AtomicU64>,
     /// In the order of positions.
     pub(crate) runs: Vec<SealedRun>,
@@ -58,7 +57,7 @@ pub(crate) struct TopicView {
 
 /// A topic that got longer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moved {
+pub(crate) struct TailAdvance {
     pub(crate) topic: u32,
     pub(crate) tail_seq: u64,
 }
@@ -69,19 +68,25 @@ impl View {
     }
 
     /// A topic's events in a segment that is not sealed.
-    pub(crate) fn run(&self, segment: u64, topic: u32) -> Option<&StreamRun> {
-        let stream = self.streams.iter().find(|one| one.number == segment)?;
-        stream.runs.get(&topic)
+    pub(crate) fn run(&self, segment: u64, topic: u32) -> Option<&ActiveRun> {
+        let active = self
+            .active_segments
+            .iter()
+            .find(|one| one.number == segment)?;
+        active.runs.get(&topic)
     }
 
     /// The name of the topic whose event is at this place of a segment that is not sealed.
-    pub(crate) fn topic_of(&self, segment: u64, entry: &StreamEntry) -> Option<Arc<str>> {
-        let stream = self.streams.iter().find(|one| one.number == segment)?;
-        let is_there = |run: &StreamRun| {
+    pub(crate) fn topic_of(&self, segment: u64, entry: &ActiveEntry) -> Option<Arc<str>> {
+        let active = self
+            .active_segments
+            .iter()
+            .find(|one| one.number == segment)?;
+        let is_there = |run: &ActiveRun| {
             let found = run.entries_from(entry.seq).first();
             found.is_some_and(|found| found.offset == entry.offset)
         };
-        let (number, _) = stream.runs.iter().find(|(_, run)| is_there(run))?;
+        let (number, _) = active.runs.iter().find(|(_, run)| is_there(run))?;
         Some(self.topics.get(number)?.name.clone())
     }
 
@@ -104,8 +109,8 @@ impl View {
                     let Some(topic) = self.topics.remove(&number) else {
                         continue;
                     };
-                    for stream in &mut self.streams {
-                        stream.runs.remove(&number);
+                    for active in &mut self.active_segments {
+                        active.runs.remove(&number);
                     }
                     if self.names.get(&topic.name) == Some(&number) {
                         self.names.remove(&topic.name);
@@ -124,8 +129,8 @@ impl View {
 
     pub(crate) fn add_topic(&mut self, record: TopicRecord, tail: Arc<AtomicU64>) {
         self.names.insert(record.name.clone(), record.number);
-        for stream in &mut self.streams {
-            if let Some(run) = stream.runs.get_mut(&record.number) {
+        for active in &mut self.active_segments {
+            if let Some(run) = active.runs.get_mut(&record.number) {
                 run.tail = tail.clone();
             }
         }
@@ -154,13 +159,13 @@ impl View {
         offset: u64,
         block: &Arc<Vec<u8>>,
         events: impl Iterator<Item = &'a NewEvent>,
-    ) -> Vec<Moved> {
+    ) -> Vec<TailAdvance> {
         let mut moved = Vec::new();
-        let Some(stream) = self
-            .streams
+        let Some(active) = self
+            .active_segments
             .iter_mut()
             .rev()
-            .find(|stream| stream.number == segment)
+            .find(|active| active.number == segment)
         else {
             return moved;
         };
@@ -168,41 +173,42 @@ impl View {
         while let Some(number) = events.peek().map(|event| event.topic) {
             // Mostly many in a row are of one topic.
             let in_a_row = std::iter::from_fn(|| events.next_if(|event| event.topic == number));
-            let run = match stream.runs.entry(number) {
+            let run = match active.runs.entry(number) {
                 Entry::Occupied(run) => run.into_mut(),
                 Entry::Vacant(place) => {
                     let Some(topic) = self.topics.get(&number) else {
                         in_a_row.for_each(drop);
                         continue;
                     };
-                    place.insert(StreamRun {
+                    place.insert(ActiveRun {
                         tail: topic.tail.clone(),
-                        ..StreamRun::default()
+                        ..ActiveRun::default()
                     })
                 }
             };
             let mut tail_seq = 0;
             for event in in_a_row {
                 let (at, bytes) = (event.at as usize, event.bytes as usize);
-                let stored = match event.keyed {
-                    true => StoredEvent::from_checked(block.clone(), at, bytes).ok(),
-                    false => None,
+                let stored = if event.keyed {
+                    StoredEvent::from_checked(block.clone(), at, bytes).ok()
+                } else {
+                    None
                 };
-                let entry = StreamEntry {
+                let entry = ActiveEntry {
                     seq: event.seq,
                     ts: event.ts,
                     offset: (offset + u64::from(event.at)) as u32,
                     bytes: event.bytes,
                 };
                 let key = stored.as_ref().and_then(|stored| stored.key());
-                run.make_room(&mut self.spare_entries);
+                run.preallocate(&mut self.spare_entries);
                 run.push(entry, key.as_deref());
-                run.has_own_ids |= event.has_own_id;
-                run.note_stored(event.seq, event.own_ts_stored_ms);
+                run.has_client_ids |= event.has_client_id;
+                run.note_stored(event.seq, event.client_ts_stored_ms);
                 tail_seq = event.seq;
             }
             run.tail.store(tail_seq, Ordering::Release);
-            moved.push(Moved {
+            moved.push(TailAdvance {
                 topic: number,
                 tail_seq,
             });
@@ -212,8 +218,11 @@ impl View {
 
     /// Appends the records that say how a full segment ended, for the start of the next one.
     pub(crate) fn segment_end(&self, segment: u64, bytes: u64, out: &mut Vec<u8>) {
-        let stream = self.streams.iter().find(|one| one.number == segment);
-        let runs = stream.into_iter().flat_map(|stream| &stream.runs);
+        let active = self
+            .active_segments
+            .iter()
+            .find(|one| one.number == segment);
+        let runs = active.into_iter().flat_map(|active| &active.runs);
         let next_seqs: Vec<(u32, u64)> = runs
             .filter_map(|(number, run)| Some((*number, run.entries.last()?.seq + 1)))
             .collect();
@@ -229,10 +238,10 @@ impl View {
     }
 
     /// Notes that a segment's start and name are synced.
-    pub(crate) fn stream_is_durable(&mut self, number: u64) {
-        let mut newest_first = self.streams.iter_mut().rev();
-        if let Some(stream) = newest_first.find(|stream| stream.number == number) {
-            stream.is_durable = true;
+    pub(crate) fn active_is_durable(&mut self, number: u64) {
+        let mut newest_first = self.active_segments.iter_mut().rev();
+        if let Some(active) = newest_first.find(|active| active.number == number) {
+            active.is_durable = true;
         }
     }
 
@@ -241,9 +250,9 @@ impl View {
         let first_seq = topic.first_seq;
         let (mut events, mut bytes) = self.sealed_size(topic);
         for run in self
-            .streams
+            .active_segments
             .iter()
-            .filter_map(|stream| stream.runs.get(&topic.number))
+            .filter_map(|active| active.runs.get(&topic.number))
         {
             let (kept, all) = (
                 run.entries_from(first_seq).len() as u64,

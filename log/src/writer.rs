@@ -1,19 +1,18 @@
 //! Group commit: one write and one fdatasync for everyone who waits.
 //!
-//! Whoever has the writer writes everything that is pending, whoever put it there. With `os` durability that is the
-//! publishing thread itself, if nobody is writing, so such a publish needs no other thread. With `fsync` it is the
-//! sync thread: while one fdatasync runs, the next group gathers.
+//! The thread that holds the writer writes everything pending. With `os` durability that is the publishing thread itself
+//! if no other is writing. With `fsync` it is the sync thread: while one fdatasync runs, the next commit group gathers.
 
-use crate::error::StoreFailed;
+use crate::completion::Completion;
 use crate::files::File;
-use crate::front::{Group, KeyedChange, NewEvent, ViewChange};
-use crate::gate::Gate;
-use crate::options::LogOptions;
+use crate::options::{LogOptions, Role};
 use crate::record::{LAST_OF_BATCH, StateRecord};
-use crate::segment::stream::StreamSegment;
+use crate::segment::active::ActiveSegment;
 use crate::segment::{Layout, SegmentHeader, data_name};
 use crate::shared::Shared;
-use crate::view::Moved;
+use crate::view::TailAdvance;
+use crate::write_buffer::{CommitGroup, KeyedChange, NewEvent, ViewChange};
+use prombus_store::StoreFailed;
 use std::cmp::Reverse;
 use std::io;
 use std::sync::Arc;
@@ -51,10 +50,10 @@ pub(crate) struct Writer {
     exposed_on_write: u64,
     /// The segment's name is not known to be synced.
     is_new: bool,
-    /// The length of the file: what lies behind `bytes` is room for what comes.
-    room_to: u64,
+    /// The length of the file: what is behind `bytes` is room for what comes.
+    preallocated_to: u64,
     /// Room cannot be made, because the disk is full or the system does not know how.
-    lacks_room: bool,
+    lacks_preallocation: bool,
     /// What the last [`StateRecord::Synced`] in the segment says.
     pub(crate) marked_bytes: u64,
     unsynced: Vec<Unsynced>,
@@ -66,7 +65,7 @@ pub(crate) struct Writer {
 
 /// A group that is written and waits for the sync.
 struct Unsynced {
-    gate: Arc<Gate>,
+    completion: Arc<Completion>,
     /// Topics to delete and to trim.
     changes: Vec<ViewChange>,
     /// Keyed records that were written and deleted.
@@ -135,8 +134,8 @@ impl Writer {
             synced_bytes: bytes,
             exposed_on_write: bytes,
             is_new: false,
-            room_to: bytes,
-            lacks_room: false,
+            preallocated_to: bytes,
+            lacks_preallocation: false,
             marked_bytes: 0,
             unsynced: Vec::new(),
             failure: None,
@@ -169,26 +168,27 @@ impl Writer {
     }
 
     /// Takes space on the disk before there is something to write to it. Without that the log is slower, not less safe.
-    fn make_room(&mut self, bytes: u64, options: &LogOptions) {
+    fn preallocate(&mut self, bytes: u64, options: &LogOptions) {
         let end = self.bytes + bytes;
-        if self.lacks_room || end <= self.room_to || options.room_ahead_bytes == 0 {
+        if self.lacks_preallocation || end <= self.preallocated_to || options.preallocate_bytes == 0
+        {
             return;
         }
-        let to = (end + options.room_ahead_bytes).min(options.segment_bytes);
+        let to = (end + options.preallocate_bytes).min(options.segment_bytes);
         if to > end {
-            match self.file.make_room(self.room_to, to) {
-                Ok(()) => self.room_to = to,
-                Err(_) => self.lacks_room = true,
+            match self.file.preallocate(self.preallocated_to, to) {
+                Ok(()) => self.preallocated_to = to,
+                Err(_) => self.lacks_preallocation = true,
             }
         }
     }
 
     /// Makes the file end where its records end.
-    pub(crate) fn cut_room(&mut self) -> io::Result<()> {
-        if self.room_to > self.bytes || self.lacks_room {
+    pub(crate) fn trim_preallocation(&mut self) -> io::Result<()> {
+        if self.preallocated_to > self.bytes || self.lacks_preallocation {
             self.file.truncate(self.bytes)?;
         }
-        self.room_to = self.bytes;
+        self.preallocated_to = self.bytes;
         Ok(())
     }
 
@@ -196,14 +196,14 @@ impl Writer {
     pub(crate) fn fail(&mut self, failure: &StoreFailed) {
         self.failure.get_or_insert_with(|| failure.clone());
         for group in self.unsynced.drain(..) {
-            group.gate.open(Err(failure.clone()));
+            group.completion.complete(Err(failure.clone()));
         }
     }
 }
 
 impl Shared {
     /// Writes what is pending on this thread, unless another one has the writer: that one will look for it. Where others
-    /// always have more, the sync thread takes over, so that nobody's publish takes as long as theirs together.
+    /// always have more, the sync thread takes over, so that no one's publish takes as long as theirs together.
     pub(crate) fn write_if_idle(&self) {
         let mut left = Allowance {
             groups: MAX_GROUPS_AT_ONCE,
@@ -219,7 +219,7 @@ impl Shared {
             let until = Until::Written(left);
             left = self.write_pending(&mut writer, Roll::LeaveToSyncThread, until);
             if writer.bytes - writer.synced_bytes > MAX_UNSYNCED_BYTES {
-                self.want_sync(&mut self.front());
+                self.want_sync(&mut self.buffer());
             }
             drop(writer);
             if !left.is_used_up() && !self.is_write_promised() {
@@ -229,15 +229,15 @@ impl Shared {
     }
 
     /// Writes what is pending, syncs, and lets everyone go on who waited for that.
-    pub(crate) fn commit_round(&self) {
-        let _round = self.round();
+    pub(crate) fn commit_cycle(&self) {
+        let _cycle = self.cycle();
         if self.options.threads {
             self.sync_ahead();
         }
         self.write_and_sync(Roll::Allowed);
     }
 
-    /// A round, by whoever has the right to it.
+    /// A cycle, by whoever has the right to it.
     pub(crate) fn write_and_sync(&self, roll: Roll) {
         let (to_sync, unsynced) = {
             let mut writer = self.writer();
@@ -258,7 +258,7 @@ impl Shared {
             }
             Err(failure) => {
                 for group in unsynced {
-                    group.gate.open(Err(failure.clone()));
+                    group.completion.complete(Err(failure.clone()));
                 }
             }
         }
@@ -298,8 +298,8 @@ impl Shared {
             writer.syncs += 1;
             self.prepare_if_worthwhile(&writer);
             if std::mem::take(&mut writer.is_new) {
-                self.view_mut().stream_is_durable(writer.number);
-                self.want_upkeep();
+                self.view_mut().active_is_durable(writer.number);
+                self.want_maintenance();
             }
         }
         Ok(())
@@ -308,9 +308,10 @@ impl Shared {
     /// Syncs a segment, and its name where that is new.
     fn sync_segment(&self, file: &dyn File, is_new: bool) -> io::Result<()> {
         self.timed_sync(file)?;
-        match is_new {
-            true => self.files.sync_names(),
-            false => Ok(()),
+        if is_new {
+            self.files.sync_names()
+        } else {
+            Ok(())
         }
     }
 
@@ -331,37 +332,38 @@ impl Shared {
             Until::Written(left) => left,
         };
         while !left.is_used_up() {
-            let mut front = self.front();
+            let mut buffer = self.buffer();
             if until == Until::OneGroup {
-                front.sync_wanted = false;
+                buffer.sync_wanted = false;
             }
             let limit = self.options.segment_bytes;
-            let bytes = writer.bytes + front.pending.bytes.len() as u64;
+            let bytes = writer.bytes + buffer.pending.bytes.len() as u64;
             let mut full = bytes >= limit;
             full |= roll == Roll::Allowed && self.is_prepared_better(writer);
             if full && roll == Roll::LeaveToSyncThread {
-                self.want_sync(&mut front);
+                self.want_sync(&mut buffer);
                 if bytes >= limit + (limit / 8).min(MAX_OVERSHOOT_BYTES) {
                     return left;
                 }
                 full = false;
             }
             // A segment may have become full by those who left it at that, and then nothing needs to be pending.
-            let is_overdue = full && writer.bytes > writer.start_bytes && !front.has_failed();
-            if front.pending.is_empty() && !is_overdue {
+            let is_overdue = full && writer.bytes > writer.start_bytes && !buffer.has_failed();
+            if buffer.pending.is_empty() && !is_overdue {
                 return left;
             }
             left.groups -= 1;
-            left.bytes = left.bytes.saturating_sub(front.pending.bytes.len() as u64);
-            let group = match front.pending.is_empty() {
-                true => None,
-                false => Some(front.take_pending(std::mem::take(&mut writer.spare))),
+            left.bytes = left.bytes.saturating_sub(buffer.pending.bytes.len() as u64);
+            let group = if buffer.pending.is_empty() {
+                None
+            } else {
+                Some(buffer.take_pending(std::mem::take(&mut writer.spare)))
             };
             let next_topic_number = full.then(|| {
-                front.segment += 1;
-                front.topics.next_number
+                buffer.segment += 1;
+                buffer.topics.next_number
             });
-            drop(front);
+            drop(buffer);
             let written = group.map_or(Ok(()), |group| self.write_group(writer, group));
             let written = written.and_then(|()| {
                 next_topic_number.map_or(Ok(()), |number| self.start_segment(writer, number))
@@ -374,8 +376,12 @@ impl Shared {
         left
     }
 
-    fn write_group(&self, writer: &mut Writer, mut group: Group) -> io::Result<()> {
+    fn write_group(&self, writer: &mut Writer, mut group: CommitGroup) -> io::Result<()> {
         self.stats.written.appended(group.bytes.len() as u64);
+        if group.batches_to_sync > 0 {
+            let is_shared = group.batches_to_sync > 1;
+            self.is_sync_shared.store(is_shared, Ordering::Relaxed);
+        }
         if writer.synced_bytes > writer.marked_bytes && !group.bytes.is_empty() {
             let bytes = writer.synced_bytes;
             StateRecord::Synced { bytes }.write(&mut group.bytes, LAST_OF_BATCH);
@@ -383,20 +389,20 @@ impl Shared {
         }
         let (segment, offset) = (writer.number, writer.bytes);
         let block = Arc::new(group.bytes);
-        writer.make_room(block.len() as u64, &self.options);
+        writer.preallocate(block.len() as u64, &self.options);
         if let Err(error) = writer.file.write_at(&block, offset) {
             let failure = StoreFailed {
                 cause: format!("write failed: {error}").into(),
             };
-            group.written.open(Err(failure.clone()));
-            group.synced.open(Err(failure));
+            group.written.complete(Err(failure.clone()));
+            group.synced.complete(Err(failure));
             return Err(error);
         }
         writer.bytes += block.len() as u64;
-        self.stats.written.stream(block.len() as u64);
+        self.stats.written.active(block.len() as u64);
         self.pacer.note_written(block.len() as u64);
-        writer.room_to = writer.room_to.max(writer.bytes);
-        // Readers lose nothing before it is certain: upkeep frees what they cannot see any more.
+        writer.preallocated_to = writer.preallocated_to.max(writer.bytes);
+        // Readers lose nothing before it is certain: maintenance frees what they cannot see any more.
         let (now, after_sync): (Vec<_>, Vec<_>) = group
             .changes
             .into_iter()
@@ -406,14 +412,23 @@ impl Shared {
         if is_shown || topics_changed || group.acknowledged_on_write {
             writer.exposed_on_write = writer.bytes;
         }
+        // A copy shows its keyed records as soon as they are written, together with the events of their run.
+        let shown_keyed = match self.options.role {
+            Role::Primary => Vec::new(),
+            Role::Copy => std::mem::take(&mut group.keyed),
+        };
+        let buffer = (!shown_keyed.is_empty()).then(|| self.buffer());
         let (moved, deleted) = {
             let mut view = self.view_mut();
             let deleted = view.change(now);
-            writer.spare = view.recent.push(segment, offset, block.clone());
+            writer.spare = view.tail_cache.push(segment, offset, block.clone());
             let visible = group.events.iter().filter(|event| !event.after_sync);
             (view.show(segment, offset, &block, visible), deleted)
         };
-        group.written.open(Ok(()));
+        if let Some(mut buffer) = buffer {
+            buffer.keyed.show(shown_keyed);
+        }
+        group.written.complete(Ok(()));
         self.tell(moved, &deleted, topics_changed);
         group.events.retain(|event| event.after_sync);
         let hidden = (!group.events.is_empty()).then_some(Hidden {
@@ -423,7 +438,7 @@ impl Shared {
             events: group.events,
         });
         writer.unsynced.push(Unsynced {
-            gate: group.synced,
+            completion: group.synced,
             changes: after_sync,
             keyed: group.keyed,
             hidden,
@@ -431,7 +446,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Shows synced events to the readers and opens the gates.
+    /// Shows synced events to the readers and completes their groups.
     fn complete(&self, synced: Vec<Unsynced>) {
         for group in synced {
             if !group.changes.is_empty() {
@@ -439,7 +454,7 @@ impl Shared {
                 self.tell(Vec::new(), &deleted, true);
             }
             // Records and events come into sight together.
-            let front = (!group.keyed.is_empty()).then(|| self.front());
+            let buffer = (!group.keyed.is_empty()).then(|| self.buffer());
             let moved = match group.hidden {
                 Some(hidden) => self.view_mut().show(
                     hidden.segment,
@@ -449,15 +464,15 @@ impl Shared {
                 ),
                 None => Vec::new(),
             };
-            if let Some(mut front) = front {
-                front.keyed.show(group.keyed);
+            if let Some(mut buffer) = buffer {
+                buffer.keyed.show(group.keyed);
             }
             self.tell(moved, &[], false);
-            group.gate.open(Ok(()));
+            group.completion.complete(Ok(()));
         }
     }
 
-    fn tell(&self, moved: Vec<Moved>, deleted: &[Arc<str>], topics_changed: bool) {
+    fn tell(&self, moved: Vec<TailAdvance>, deleted: &[Arc<str>], topics_changed: bool) {
         let Some(listener) = &self.options.listener else {
             return;
         };
@@ -475,25 +490,27 @@ impl Shared {
     }
 
     /// The names of topics that got longer and where they end now, each once.
-    fn named(&self, mut moved: Vec<Moved>) -> Vec<(Arc<str>, u64)> {
+    fn named(&self, mut moved: Vec<TailAdvance>) -> Vec<(Arc<str>, u64)> {
         moved.sort_unstable_by_key(|one| (one.topic, Reverse(one.tail_seq)));
         moved.dedup_by_key(|one| one.topic);
         let view = self.view();
-        let named = moved.into_iter().filter_map(|Moved { topic, tail_seq }| {
-            let name = view.topics.get(&topic)?.name.clone();
-            Some((name, tail_seq))
-        });
+        let named = moved
+            .into_iter()
+            .filter_map(|TailAdvance { topic, tail_seq }| {
+                let name = view.topics.get(&topic)?.name.clone();
+                Some((name, tail_seq))
+            });
         named.collect()
     }
 
     /// Finishes the full segment and starts the next one. The old one is synced before anything goes to the new one, so
     /// only the last segment of a log can be torn.
     fn start_segment(&self, writer: &mut Writer, next_topic_number: u32) -> io::Result<()> {
-        writer.cut_room()?;
+        writer.trim_preallocation()?;
         self.sync_segment(&*writer.file, writer.is_new)?;
         writer.synced_bytes = writer.bytes;
         self.complete(std::mem::take(&mut writer.unsynced));
-        self.view_mut().stream_is_durable(writer.number);
+        self.view_mut().active_is_durable(writer.number);
         let mut start = segment_start(next_topic_number, self.log_id);
         self.view()
             .segment_end(writer.number, writer.bytes, &mut start);
@@ -507,14 +524,15 @@ impl Shared {
         };
         let now_ms = self.options.clock.now_ms();
         let bytes = begin_segment(&*file, number, self.log_id, now_ms, &start)?;
-        self.stats.written.stream(bytes);
+        self.stats.written.active(bytes);
         *writer = Writer::in_new_segment(number, file.clone(), bytes);
         if is_prepared {
             writer.is_prepared = true;
-            writer.room_to = bytes.max(self.options.segment_bytes);
+            writer.preallocated_to = bytes.max(self.options.segment_bytes);
         }
         let mut view = self.view_mut();
-        view.streams.push(StreamSegment::unsynced(number, file));
+        view.active_segments
+            .push(ActiveSegment::unsynced(number, file));
         self.throttle_by_backlog(&view);
         Ok(())
     }
@@ -529,6 +547,7 @@ impl Shared {
         let micros = started.elapsed().as_micros() as u64;
         self.stats.syncs.fetch_add(1, Ordering::Relaxed);
         self.stats.sync_micros.fetch_add(micros, Ordering::Relaxed);
+        self.stats.sync_times.record(micros);
         outcome
     }
 }
@@ -567,7 +586,7 @@ fn begin_segment(
     start: &[u8],
 ) -> io::Result<u64> {
     let header = SegmentHeader {
-        layout: Layout::Stream,
+        layout: Layout::Active,
         generation: 0,
         log_id,
         number,

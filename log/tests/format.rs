@@ -2,9 +2,9 @@
 //! prombus-log --test format` writes the one of the current format anew, which is right only before it is released.
 #![cfg(test)]
 
-use prombus_log::{
-    Batch, Change, Draft, Durability, Expect, Id, Log, LogOptions, ManualClock, OsFiles, ReadLimit,
-    TopicOptions,
+use prombus_log::{Log, LogOptions, OsFiles};
+use prombus_store::{
+    Batch, Change, Draft, Durability, Expect, Id, IfExists, ManualClock, ReadLimit, TopicOptions,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn open(folder: &Path) -> Log {
     let options = LogOptions {
         segment_bytes: 4096,
         clock: Arc::new(ManualClock::at(1_750_000_000_000)),
-        entropy: 7,
+        log_id: Some(7),
         reserve_bytes: 0,
         threads: false,
         ..LogOptions::default()
@@ -103,7 +103,7 @@ fn names(folder: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// Writes a log with everything in it: both layouts of sealed segments, an open one, keyed records, own ids, keys, a
+/// Writes a log with everything in it: both layouts of sealed segments, an open one, keyed records, client ids, keys, a
 /// tombstone and a trimmed topic.
 fn write(fixture: &Path) {
     let _ = std::fs::remove_dir_all(fixture);
@@ -123,7 +123,11 @@ fn write(fixture: &Path) {
             ..TopicOptions::default()
         };
         let topic = topic.clone();
-        batch.change(Change::PutTopic { topic, options });
+        batch.change(Change::PutTopic {
+            topic,
+            options,
+            if_exists: IfExists::Replace,
+        });
     }
     commit(&log, &batch);
     let payload = format!("{{\"of\":\"{}\",\"n\":1E3}}", "prombus ".repeat(12));
@@ -148,7 +152,7 @@ fn write(fixture: &Path) {
             batch.publish(&topics[1], &keyed);
         }
         commit(&log, &batch);
-        log.maintain().expect("upkeep");
+        log.maintain().expect("maintenance");
     }
     commit(&log, &last_batch(&topics));
     let lines = everything(&log);
@@ -157,13 +161,13 @@ fn write(fixture: &Path) {
     let _ = std::fs::remove_file(fixture.join("log/LOCK"));
 }
 
-/// An own id, a tombstone, a keyed record in two versions and a trimmed topic, all in one step.
+/// An client id, a tombstone, a keyed record in two versions and a trimmed topic, all in one step.
 fn last_batch(topics: &[Arc<str>; 2]) -> Batch {
     let mut batch = Batch::atomic();
     batch.publish(
         &topics[0],
         &Draft {
-            id: Id::own("order \"7\""),
+            id: Id::from_client("order \"7\""),
             payload: "{\"ü\":null}",
             caused_by: &["x".into()],
             ..Draft::default()

@@ -5,7 +5,7 @@ use crate::operations::Operation;
 use crate::spec::{POISON, SPECS, TOPICS, WINDOW};
 use crate::world::World;
 use fastrand::Rng;
-use prombus::{ReadLimit, StoredEvent};
+use prombus::{ReadFrom, ReadLimit, StoredEvent};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -108,6 +108,10 @@ async fn stored(world: &World, topic: &str) -> Vec<StoredEvent> {
         events: 10_000,
         bytes: usize::MAX,
     };
-    let page = world.bus.store().read(&topic.into(), 1, limit).await;
+    let page = world
+        .bus
+        .store()
+        .read(&topic.into(), ReadFrom::Seq(1), limit)
+        .await;
     page.map(|page| page.events).unwrap_or_default()
 }

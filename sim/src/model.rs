@@ -3,7 +3,7 @@
 
 use crate::spec::{SPECS, Spec, TOPICS, WANTED_TAG};
 use prombus::{Delivery, StoredEvent};
-use prombus_store::MadeId;
+use prombus_store::GeneratedId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -310,7 +310,7 @@ impl Model {
         let Some(&subscribed_ms) = self.subscribed_ms.get(spec.group) else {
             return false;
         };
-        let tag = |id: &str| MadeId::parse(id).map(|made| made.tag);
+        let tag = |id: &str| GeneratedId::parse(id).map(|made| made.tag);
         let tag_of_topic = tag(&event.id());
         let mut of_topic = self
             .published

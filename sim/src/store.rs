@@ -4,11 +4,11 @@
 use crate::clock::SimClock;
 use fastrand::Rng;
 use prombus_log::fault::FaultFiles;
-use prombus_log::{Files, LogOptions};
-use prombus_store::file::FileStore;
+use prombus_log::{FileStore, Files, LogOptions};
 use prombus_store::memory::{DEFAULT_MAX_BYTES, MemoryStore};
 use prombus_store::{
-    Answer, Batch, CommitError, Find, Keyed, Page, ReadError, ReadLimit, Receipt, Store, Wrapper,
+    Answer, Batch, CommitError, Find, Keyed, Page, ReadError, ReadFrom, ReadLimit, Receipt, Store,
+    Wrapper,
 };
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -67,7 +67,7 @@ impl Disk {
                 let files: Arc<dyn Files> = Arc::new(files.another_handle());
                 let options = LogOptions {
                     clock: clock.clone(),
-                    entropy: STORE_NUMBER,
+                    log_id: Some(STORE_NUMBER),
                     // Every step of the log happens in the call that asks for it.
                     threads: false,
                     ..LogOptions::default()
@@ -157,9 +157,17 @@ impl Wrapper for SimStore {
         })
     }
 
-    fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError> {
+    fn read(
+        &self,
+        topic: &Arc<str>,
+        from: ReadFrom<'_>,
+        limit: ReadLimit,
+    ) -> Answer<Page, ReadError> {
+        let ReadFrom::Seq(from_seq) = from else {
+            return self.inner.store().read(topic, from, limit);
+        };
         let topic = topic.clone();
-        self.later(move |store| store.read(&topic, from_seq, limit))
+        self.later(move |store| store.read(&topic, ReadFrom::Seq(from_seq), limit))
     }
 
     fn find(&self, topic: &Arc<str>, what: Find<'_>) -> Answer<Option<u64>, ReadError> {

@@ -1,24 +1,24 @@
 //! A keyed topic as a table: each key is a row, the latest event of the key is what stands in it, a tombstone removes
 //! it. Rows and position commit together, so that a restart neither misses nor repeats anything.
 
-mod column;
-mod fields;
 mod table;
 #[cfg(test)]
 mod tests;
 mod values;
 
-pub use column::{Column, ColumnSource, ColumnType, Compare, FieldPath, VersionGuard};
+pub use prombus_connect::{Column, ColumnSource, ColumnType, Compare, FieldPath, VersionGuard};
 
 use crate::error::{OtherDefinition, ProjectError};
-use crate::event::Event;
-use crate::names::check;
-use crate::positions::{self, Owner, Position};
-use crate::projection::{Applied, BATCH, Projection};
-use fields::Fields;
+use crate::positions::{self, Positions};
 use prombus::ReadLimit;
+use prombus_connect::{
+    Applied, BATCH, Event, Fields, Position, PositionOwner, Projection, check_name,
+};
 use rusqlite::{Connection, Statement, TransactionBehavior};
+use std::sync::Arc;
 use table::Table;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 use values::{column_value, integer, text, version_value};
 
 /// How a topic becomes a table.
@@ -44,7 +44,7 @@ pub struct ChangelogOptions {
 #[derive(Debug)]
 pub struct Changelog {
     connection: Connection,
-    owner: Owner,
+    owner: PositionOwner,
     position: Position,
     batch: ReadLimit,
     row: Row,
@@ -92,9 +92,10 @@ impl ChangelogOptions {
 
     /// The columns beside the key.
     fn columns(&self) -> Vec<Column> {
-        match self.columns.is_empty() {
-            true => Column::defaults(),
-            false => self.columns.clone(),
+        if self.columns.is_empty() {
+            Column::defaults()
+        } else {
+            self.columns.clone()
         }
     }
 
@@ -119,8 +120,8 @@ impl Changelog {
     ) -> Result<Self, ProjectError> {
         let table = Table::new(options)?;
         let projector = options.name.as_ref().unwrap_or(&options.table).clone();
-        check(&projector)?;
-        let owner = Owner {
+        check_name(&projector)?;
+        let owner = PositionOwner {
             projector,
             topic: topic.to_owned(),
             definition: options.definition(),
@@ -141,60 +142,8 @@ impl Changelog {
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
-}
 
-/// Makes what is missing and finds the position, in one transaction.
-fn set_up(
-    connection: &mut Connection,
-    table: &Table,
-    owner: &Owner,
-) -> Result<Position, ProjectError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    positions::init(&transaction)?;
-    let known = owner.load(&transaction)?;
-    let exists = table.exists(&transaction)?;
-    let position = match known {
-        Some((_, was)) if exists && was != owner.definition => {
-            let projector = owner.projector.clone();
-            return Err(OtherDefinition { projector, was }.into());
-        }
-        Some((position, _)) if exists => {
-            table.check_shape(&transaction)?;
-            position
-        }
-        _ => {
-            if !exists {
-                // Whatever the name stood for before is gone with its table.
-                owner.forget(&transaction)?;
-                table.make(&transaction)?;
-            }
-            table.check_shape(&transaction)?;
-            if table.has_rows(&transaction)? {
-                let why = "it has rows that are not from this topic".to_owned();
-                return Err(table.mismatch(why));
-            }
-            owner.save(&transaction, &Position::default())?;
-            Position::default()
-        }
-    };
-    table.make_indexes(&transaction)?;
-    transaction.commit()?;
-    Ok(position)
-}
-
-impl Projection for Changelog {
-    fn topic(&self) -> &str {
-        &self.owner.topic
-    }
-
-    fn position(&self) -> &Position {
-        &self.position
-    }
-
-    fn batch(&self) -> ReadLimit {
-        self.batch
-    }
-
+    /// Takes events, all behind the position and in order, in one transaction. Blocks while SQLite works.
     fn apply(&mut self, events: &[Event]) -> Result<Applied, ProjectError> {
         let Some(last) = events.last() else {
             return Ok(Applied::default());
@@ -237,6 +186,68 @@ impl Projection for Changelog {
         self.position = position;
         applied.events = events.len() as u64;
         Ok(applied)
+    }
+}
+
+/// Makes what is missing and finds the position, in one transaction.
+fn set_up(
+    connection: &mut Connection,
+    table: &Table,
+    owner: &PositionOwner,
+) -> Result<Position, ProjectError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    positions::init(&transaction)?;
+    let known = owner.load(&transaction)?;
+    let exists = table.exists(&transaction)?;
+    let position = match known {
+        Some((_, was)) if exists && was != owner.definition => {
+            let projector = owner.projector.clone();
+            return Err(OtherDefinition { projector, was }.into());
+        }
+        Some((position, _)) if exists => {
+            table.check_shape(&transaction)?;
+            position
+        }
+        _ => {
+            if !exists {
+                // Whatever the name stood for before is gone with its table.
+                owner.forget(&transaction)?;
+                table.make(&transaction)?;
+            }
+            table.check_shape(&transaction)?;
+            if table.has_rows(&transaction)? {
+                let why = "it has rows that are not from this topic".to_owned();
+                return Err(table.mismatch(why));
+            }
+            owner.save(&transaction, &Position::default())?;
+            Position::default()
+        }
+    };
+    table.make_indexes(&transaction)?;
+    transaction.commit()?;
+    Ok(position)
+}
+
+impl Projection for Changelog {
+    type Error = ProjectError;
+
+    fn topic(&self) -> &str {
+        &self.owner.topic
+    }
+
+    fn position(&self) -> &Position {
+        &self.position
+    }
+
+    fn batch(&self) -> ReadLimit {
+        self.batch
+    }
+
+    fn start(
+        this: Arc<Mutex<Self>>,
+        events: Vec<Event>,
+    ) -> JoinHandle<Result<Applied, ProjectError>> {
+        tokio::task::spawn_blocking(move || this.blocking_lock().apply(&events))
     }
 }
 

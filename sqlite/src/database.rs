@@ -27,11 +27,12 @@ pub fn open(path: impl AsRef<Path>) -> Result<Connection, OpenError> {
 /// Opens a database that has to be there already.
 pub fn open_existing(path: impl AsRef<Path>) -> Result<Connection, OpenError> {
     let path = path.as_ref();
-    match path.exists() {
-        true => open_with(path, OpenFlags::empty()),
-        false => Err(OpenError::Missing {
+    if path.exists() {
+        open_with(path, OpenFlags::empty())
+    } else {
+        Err(OpenError::Missing {
             path: path.to_owned(),
-        }),
+        })
     }
 }
 

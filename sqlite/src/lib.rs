@@ -5,27 +5,21 @@ pub mod changelog;
 mod database;
 pub mod dedupe;
 pub mod error;
-mod event;
 mod names;
 pub mod outbox;
 mod positions;
-mod projection;
-mod runner;
-mod source;
 mod transactional;
 
 pub use changelog::{Changelog, ChangelogOptions};
 pub use database::{BUSY_TIMEOUT_MS, open, open_existing};
 pub use dedupe::SqliteDedupe;
-pub use event::Event;
-pub use names::MAX_NAME_BYTES;
 pub use outbox::{Drainer, DrainerOptions, Outbox};
-pub use positions::Position;
-pub use projection::{Applied, BATCH, Projection};
-pub use runner::Runner;
+pub use prombus_connect::{
+    Applied, BATCH, BusSource, Event, MAX_NAME_BYTES, Position, Projection, Runner, Source,
+    SourcePage,
+};
 /// SQLite itself, of the version that this crate uses.
 pub use rusqlite;
-pub use source::{BusSource, Source, SourcePage};
 pub use transactional::{Transactional, TransactionalOptions};
 
 /// The program in the page about this crate, compiled so that it cannot rot.

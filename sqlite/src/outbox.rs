@@ -5,21 +5,21 @@
 
 mod add;
 mod claims;
-mod drainer;
-mod publish;
 mod row;
 #[cfg(test)]
 mod tests;
 
 pub use add::AddError;
-pub use claims::{Claims, Settled};
-pub use drainer::{Drained, Drainer, DrainerOptions};
-pub use publish::{Publish, PublishFailure, SentAt};
+pub use claims::{Claims, SharedClaims};
+pub use prombus_connect::outbox::{
+    Drained, DrainerOptions, OutboxCounts, Publish, PublishFailure, SentAt, Settled,
+};
 pub use row::OutboxRow;
 
 use crate::error::OutboxError;
+use prombus::Clock;
 use rusqlite::Connection;
-use serde::Serialize;
+use std::sync::Arc;
 
 /// The table and its indexes, each over the rows that are still of interest only.
 ///
@@ -62,24 +62,26 @@ CREATE INDEX IF NOT EXISTS prombus_outbox_sent ON prombus_outbox (sent_ms) WHERE
 #[derive(Debug, Clone, Copy)]
 pub struct Outbox;
 
-/// How many rows there are of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct OutboxCounts {
-    /// Waiting to be published, also those that wait for their next attempt.
-    pub pending: u64,
-    /// In the hands of a drainer.
-    pub claimed: u64,
-    /// Published.
-    pub sent: u64,
-    /// Given up, because they can never be published as they are.
-    pub failed: u64,
-}
+/// Publishes what is in an outbox.
+pub type Drainer = prombus_connect::outbox::Drainer<SharedClaims>;
 
 impl Outbox {
     /// Makes the table where there is none. Doing it twice is fine.
     pub fn init(connection: &Connection) -> Result<(), OutboxError> {
         connection.execute_batch(SCHEMA)?;
         Ok(())
+    }
+
+    /// A drainer of this database, in which the outbox has to be.
+    pub fn drainer(
+        connection: Connection,
+        options: DrainerOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Drainer, OutboxError> {
+        options.check()?;
+        let worker = options.worker.clone();
+        let claims = Claims::new(connection, worker, options.lease_ms, options.backoff)?;
+        Ok(Drainer::new(claims.into(), options, clock))
     }
 
     /// How many rows there are.

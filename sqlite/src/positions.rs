@@ -1,7 +1,7 @@
 //! How far each projector is: the table `prombus_positions`, written in the same transaction as the rows.
 
 use crate::database::signed;
-use crate::event::Event;
+use prombus_connect::{Position, PositionOwner};
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// The table, one row for each projector and topic.
@@ -23,48 +23,25 @@ const SAVE: &str = "INSERT INTO prombus_positions (projector, topic, seq, id, ts
     ON CONFLICT (projector, topic) DO UPDATE SET
         seq = excluded.seq, id = excluded.id, ts = excluded.ts, definition = excluded.definition";
 
-/// The last event of a topic that is in the tables; `seq` 0 where none is yet.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Position {
-    /// Its position in the topic.
-    pub seq: u64,
-    /// Its id, by which one sees whether the topic is still the same.
-    pub id: String,
-    /// Its time in epoch milliseconds.
-    pub ts: u64,
-}
-
-/// Whose position it is.
-#[derive(Debug, Clone)]
-pub(crate) struct Owner {
-    pub(crate) projector: String,
-    pub(crate) topic: String,
-    /// What the projector makes of the events, as text that is compared.
-    pub(crate) definition: String,
-}
-
-impl Position {
-    /// Behind this event.
-    pub(crate) fn of(event: &Event) -> Self {
-        Self {
-            seq: event.seq(),
-            id: event.id().into_owned(),
-            ts: event.ts(),
-        }
-    }
-}
-
 /// Makes the table where there is none.
 pub(crate) fn init(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(TABLE)
 }
 
-impl Owner {
+/// Where a projector's position is kept.
+pub(crate) trait Positions {
     /// The position and the definition it was written under.
-    pub(crate) fn load(
-        &self,
-        connection: &Connection,
-    ) -> rusqlite::Result<Option<(Position, String)>> {
+    fn load(&self, connection: &Connection) -> rusqlite::Result<Option<(Position, String)>>;
+
+    /// Forgets the positions of this name in all topics.
+    fn forget(&self, connection: &Connection) -> rusqlite::Result<()>;
+
+    /// Writes the position, inside the transaction of the rows.
+    fn save(&self, connection: &Connection, to: &Position) -> rusqlite::Result<()>;
+}
+
+impl Positions for PositionOwner {
+    fn load(&self, connection: &Connection) -> rusqlite::Result<Option<(Position, String)>> {
         let mut load = connection.prepare_cached(LOAD)?;
         load.query_row(params![self.projector, self.topic], |row| {
             let position = Position {
@@ -77,15 +54,13 @@ impl Owner {
         .optional()
     }
 
-    /// Forgets the positions of this name in all topics.
-    pub(crate) fn forget(&self, connection: &Connection) -> rusqlite::Result<()> {
+    fn forget(&self, connection: &Connection) -> rusqlite::Result<()> {
         let forget = "DELETE FROM prombus_positions WHERE projector = ?1";
         connection.execute(forget, [&self.projector])?;
         Ok(())
     }
 
-    /// Writes the position, inside the transaction of the rows.
-    pub(crate) fn save(&self, connection: &Connection, to: &Position) -> rusqlite::Result<()> {
+    fn save(&self, connection: &Connection, to: &Position) -> rusqlite::Result<()> {
         let mut save = connection.prepare_cached(SAVE)?;
         save.execute(params![
             self.projector,

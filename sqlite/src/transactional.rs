@@ -5,15 +5,18 @@
 mod tests;
 
 use crate::error::{HandlerFailed, OtherDefinition, ProjectError, SqliteError};
-use crate::event::Event;
-use crate::names::check;
-use crate::positions::{self, Owner, Position};
-use crate::projection::{Applied, BATCH, Projection};
+use crate::positions::{self, Positions};
 use prombus::{Backoff, ReadLimit};
+use prombus_connect::{
+    Applied, Attempts, BATCH, Event, Position, PositionOwner, Projection, check_name,
+};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 
 /// What the position says of a handler, for its code cannot be compared.
 const DEFINITION: &str = "handler";
@@ -39,12 +42,11 @@ pub struct TransactionalOptions {
 /// [`TransactionalOptions::max_attempts`] the projector stops with the error; the position stays before the event.
 pub struct Transactional<H> {
     connection: Connection,
-    owner: Owner,
+    owner: PositionOwner,
     position: Position,
     options: TransactionalOptions,
     handler: H,
-    /// The event that failed last, and how often.
-    failed: Option<(u64, u32)>,
+    attempts: Attempts,
 }
 
 /// What became of a batch.
@@ -84,8 +86,8 @@ where
         options: TransactionalOptions,
         handler: H,
     ) -> Result<Self, ProjectError> {
-        check(&options.name)?;
-        let owner = Owner {
+        check_name(&options.name)?;
+        let owner = PositionOwner {
             projector: options.name.clone(),
             topic: topic.to_owned(),
             definition: DEFINITION.to_owned(),
@@ -107,7 +109,7 @@ where
             position,
             options,
             handler,
-            failed: None,
+            attempts: Attempts::default(),
         })
     }
 
@@ -152,47 +154,13 @@ where
         Ok(Outcome::Done)
     }
 
-    /// Counts a failure of this event, and says when to try again.
-    fn fail(&mut self, event: &Event, why: String) -> Result<u64, ProjectError> {
-        let seq = event.seq();
-        let before = self.failed.filter(|(failed, _)| *failed == seq);
-        let attempts = before.map_or(0, |(_, attempts)| attempts) + 1;
-        self.failed = Some((seq, attempts));
-        if attempts >= self.options.max_attempts {
-            return Err(HandlerFailed {
-                seq,
-                id: event.id().into_owned(),
-                attempts,
-                why,
-            }
-            .into());
-        }
-        Ok(self.options.backoff.wait_ms(attempts))
-    }
-}
-
-impl<H, E> Projection for Transactional<H>
-where
-    H: FnMut(&Transaction<'_>, &Event) -> Result<(), E> + Send + 'static,
-    E: fmt::Display,
-{
-    fn topic(&self) -> &str {
-        &self.owner.topic
-    }
-
-    fn position(&self) -> &Position {
-        &self.position
-    }
-
-    fn batch(&self) -> ReadLimit {
-        self.options.batch
-    }
-
+    /// Takes events, all behind the position and in order. Blocks while SQLite works.
     fn apply(&mut self, events: &[Event]) -> Result<Applied, ProjectError> {
         let mut take = events.len();
         let mut failed = None;
         let first_seq = events.first().map(Event::seq);
-        if self.failed.is_some_and(|(seq, _)| first_seq <= Some(seq)) {
+        let failed_seq = self.attempts.failed_seq();
+        if failed_seq.is_some() && first_seq <= failed_seq {
             // Up to the one that failed each is committed by itself, so that a success counts at once.
             take = take.min(1);
         }
@@ -224,9 +192,40 @@ where
             ..Applied::default()
         };
         if let Some((at, why)) = failed {
-            applied.retry_after_ms = Some(self.fail(&events[at], why)?);
+            let (max_attempts, backoff) = (self.options.max_attempts, &self.options.backoff);
+            let wait_ms = self
+                .attempts
+                .fail(&events[at], why, max_attempts, backoff)?;
+            applied.retry_after_ms = Some(wait_ms);
         }
         Ok(applied)
+    }
+}
+
+impl<H, E> Projection for Transactional<H>
+where
+    H: FnMut(&Transaction<'_>, &Event) -> Result<(), E> + Send + 'static,
+    E: fmt::Display + 'static,
+{
+    type Error = ProjectError;
+
+    fn topic(&self) -> &str {
+        &self.owner.topic
+    }
+
+    fn position(&self) -> &Position {
+        &self.position
+    }
+
+    fn batch(&self) -> ReadLimit {
+        self.options.batch
+    }
+
+    fn start(
+        this: Arc<Mutex<Self>>,
+        events: Vec<Event>,
+    ) -> JoinHandle<Result<Applied, ProjectError>> {
+        tokio::task::spawn_blocking(move || this.blocking_lock().apply(&events))
     }
 }
 

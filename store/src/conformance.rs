@@ -31,8 +31,8 @@ mod oracle;
 pub mod order;
 pub mod past;
 pub mod random;
+pub mod random_maintenance;
 mod random_numbers;
-pub mod random_upkeep;
 pub mod reading;
 pub mod records;
 pub mod retention;
@@ -65,15 +65,18 @@ pub trait Harness {
 
 /// Makes a test of each check of the suite, with a [`Harness`](crate::conformance::Harness) made anew for each by the
 /// given expression. The crate that calls it needs `tokio` with `macros` and `rt-multi-thread`.
+///
+/// Where a harness needs servers that are slow to start, `conformance_suite!(name, lab, harness)` makes one test of all
+/// checks: `lab` starts the servers, and `harness` makes a harness from a reference to the lab.
 #[macro_export]
 macro_rules! conformance_suite {
-    ($harness:expr) => {
-        $crate::conformance_tests! { $harness;
+    (@list $how:tt) => {
+        $crate::conformance_tests! { $how;
             order {
                 positions_have_no_gaps_in_interleaved_topics,
                 commits_are_ordered_by_their_calls,
                 a_dropped_answer_does_not_undo_the_commit,
-                made_ids_strictly_increase,
+                generated_ids_strictly_increase,
                 given_times_never_fall,
                 times_of_publishers_are_kept_and_bind_nobody,
                 ids_positions_and_times_go_on_after_reopening,
@@ -87,17 +90,17 @@ macro_rules! conformance_suite {
                 what_no_record_can_hold_is_refused,
             }
             duplicates {
-                an_own_id_is_stored_once,
+                a_client_id_is_stored_once,
                 only_the_payload_makes_a_conflict,
                 an_id_belongs_to_its_topic,
-                a_made_id_that_is_handed_back_is_a_duplicate,
+                a_generated_id_that_is_handed_back_is_a_duplicate,
                 duplicates_within_one_batch,
                 ids_are_known_after_reopening,
                 trimmed_ids_are_free_again,
                 ids_of_a_deleted_topic_are_free_again,
-                ids_that_look_made_elsewhere_are_ordinary,
+                ids_that_look_generated_elsewhere_are_ordinary,
                 no_id_is_ever_given_twice,
-                thousands_of_own_ids,
+                thousands_of_client_ids,
             }
             batches {
                 a_failed_expectation_refuses_everything,
@@ -191,11 +194,16 @@ macro_rules! conformance_suite {
                 closing_finishes_what_was_begun,
                 a_sound_store_says_so,
             }
-        }
-        $crate::conformance_seeds! { $harness;
+            ;
             random::operations_match_the_oracle,
-            random_upkeep::what_must_be_kept_is_kept,
+            random_maintenance::what_must_be_kept_is_kept,
         }
+    };
+    ($harness:expr) => {
+        $crate::conformance_suite! { @list (each $harness) }
+    };
+    ($name:ident, $lab:expr, $harness:expr) => {
+        $crate::conformance_suite! { @list (all $name, $lab, $harness) }
     };
 }
 
@@ -203,7 +211,7 @@ macro_rules! conformance_suite {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_tests {
-    ($harness:expr; $($area:ident { $($check:ident,)* })*) => {
+    ((each $harness:expr); $($area:ident { $($check:ident,)* })* ; $($seeded:ident :: $with_seed:ident,)*) => {
         $(mod $area {
             #[allow(unused_imports, reason = "the harness may be named by a full path")]
             use super::*;
@@ -212,21 +220,32 @@ macro_rules! conformance_tests {
                 $crate::conformance::$area::$check(&$harness).await;
             })*
         })*
-    };
-}
-
-/// Used by [`conformance_suite!`](crate::conformance_suite).
-#[doc(hidden)]
-#[macro_export]
-macro_rules! conformance_seeds {
-    ($harness:expr; $($area:ident :: $check:ident,)*) => {
         mod random {
             #[allow(unused_imports, reason = "the harness may be named by a full path")]
             use super::*;
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $check() {
+            async fn $with_seed() {
                 for seed in 0..$crate::conformance::Harness::seeds(&$harness) {
-                    $crate::conformance::$area::$check(&$harness, seed).await;
+                    $crate::conformance::$seeded::$with_seed(&$harness, seed).await;
+                }
+            })*
+        }
+    };
+    ((all $name:ident, $lab:expr, $harness:expr); $($area:ident { $($check:ident,)* })* ; $($seeded:ident :: $with_seed:ident,)*) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        #[allow(clippy::too_many_lines, clippy::print_stderr, reason = "it is a list of checks")]
+        async fn $name() {
+            let lab = $lab;
+            $($({
+                eprintln!(concat!(stringify!($area), "::", stringify!($check)));
+                let harness = $harness(&lab);
+                Box::pin($crate::conformance::$area::$check(&harness)).await;
+            })*)*
+            $({
+                eprintln!(concat!(stringify!($seeded), "::", stringify!($with_seed)));
+                let harness = $harness(&lab);
+                for seed in 0..$crate::conformance::Harness::seeds(&harness) {
+                    Box::pin($crate::conformance::$seeded::$with_seed(&harness, seed)).await;
                 }
             })*
         }

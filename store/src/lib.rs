@@ -3,23 +3,39 @@
 //! A store keeps events in topics and small keyed records beside them, and commits both in one atomic step. It knows
 //! nothing of groups: everything about delivery is written once, in the bus, and is the same on every store.
 
+mod batch;
+mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-#[cfg(feature = "file")]
-pub mod file;
+mod damage;
+mod error;
+mod event_id;
+mod json_text;
+mod locks;
 #[cfg(feature = "memory")]
 pub mod memory;
+mod receipt;
+pub mod record;
+mod sync_times;
 mod tails;
+mod topic;
 mod wrapper;
 
-pub use prombus_log::{
-    Batch, Change, Clock, CommitError, Damage, DamageKind, Draft, Durability, EncodedEvent,
-    EventOutcome, Expect, Id, IdConflict, Keyed, LimitReached, MAX_ID_BYTES, MAX_RECORD_BYTES,
-    MAX_SEQ, MadeId, ManualClock, Page, Past, Placed, ReadError, ReadLimit, Receipt, StoreFailed,
-    StoredEvent, SystemClock, TOMBSTONE_MS, TimePage, TimeRange, TopicInfo, TopicOptions,
-    UnknownTopic, VersionMismatch,
+pub use batch::{Batch, Change, Draft, EncodedEvent, Expect, IfExists, InvalidBatch};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use damage::{Damage, DamageKind, DamagedEvent, LostSeqs, MAX_NAMED};
+pub use error::{
+    CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic, VersionMismatch,
 };
-pub use tails::{MovedTopics, TailWatch, TopicsWatch};
+pub use event_id::{GeneratedId, Id, IdGenerator, MAX_ID_BYTES, MAX_SEQ, TAG_BITS, tag_of};
+pub use locks::{LockExt, RwLockExt};
+pub use receipt::{
+    EventOutcome, EventRef, Keyed, LatestEvent, Page, ReadFrom, ReadLimit, Receipt, TimeRange,
+};
+pub use record::{MAX_RECORD_BYTES, StoredEvent};
+pub use sync_times::{SyncTimeCounts, SyncTimes};
+pub use tails::{TailAdvances, TailWatch, Tails, TopicsWatch};
+pub use topic::{Durability, TOMBSTONE_MS, TopicInfo, TopicOptions};
 pub use wrapper::Wrapper;
 
 use std::future::Future;
@@ -62,7 +78,7 @@ pub struct StoreStatus {
 /// A place that keeps events and keyed records.
 ///
 /// ```text
-///            commit(batch)                       read · read_by_time · find · latest
+///            commit(batch)                       read · find · latest
 ///                 │                                           ▲
 ///    ┌────────────▼───────────┐   durable   ┌─────────────────┴──────┐
 ///    │ seq, id, ts are given, │────────────▶│ visible: tail moves,   │──▶ watch
@@ -72,7 +88,8 @@ pub struct StoreStatus {
 ///
 /// Obligations, checked by the conformance suite:
 ///
-/// 1. **Order.** A topic's events get seq 1, 2, 3 … without gaps, in the order of their commits and of the batch.
+/// 1. **Order.** A topic's events get seq 1, 2, 3 … without gaps, in the order of their commits and of the batch. The
+///    order of commits is that of the calls, for each handle on a store that has several.
 ///    Ids made by the store strictly increase within the topic, as text too; ts given by the store never falls.
 /// 2. **Durability.** A commit answers `Ok` only when everything in it is durable at the strongest durability of the
 ///    topics it touches (keyed records alone: `fsync`). What a reader sees or a watcher is told is durable at its own
@@ -85,14 +102,17 @@ pub struct StoreStatus {
 ///    retention, compaction or damage took; `next_seq` skips what is gone. By time: once, in (ts, seq) order, also
 ///    when an event's ts is older than its predecessors'. Compaction keeps a
 ///    tombstone for [`TOMBSTONE_MS`] at least. What a key was at a time is certain unless something that
-///    is gone may have come behind it; what retention took does not count, for it lies before all that is kept.
+///    is gone may have come behind it; what retention took does not count, for it is before all that is kept.
 /// 6. **Topics.** An event for a topic that does not exist is `UnknownTopic`. A topic made again after deletion
-///    starts at seq 1, has another incarnation and shows nothing of the old one. `PutTopic` on an existing topic changes only its options.
+///    starts at seq 1, has another incarnation and shows nothing of the old one. `PutTopic` on an
+///    existing topic changes only its options, or nothing where it is to be kept.
 /// 7. **Keyed records.** Versions grow with each write of a key, also where it was deleted in between while the store
-///    was open. Reads see what has been committed, with its events: whoever sees a record sees the events of the batch
-///    that wrote it. A read that comes after a commit was asked for sees that one too, unless it fails.
-/// 8. **Failure.** After a failed write commits fail with `StoreFailed` until the store takes writes again, which it
-///    finds out by itself; reads and watches go on throughout. What was acknowledged or shown stays where it was, and
+///    was open; on a store of several nodes also across nodes and openings. Reads see what has been committed, with its events: whoever sees a record sees the events of the batch
+///    that wrote it. A read that comes after a commit was asked for through the same handle sees that one
+///    too, unless it fails.
+/// 8. **Failure.** After a failed write commits fail (`StoreFailed`, or `Unavailable` where nothing happened and
+///    `Unknown` where that cannot be told) until the store takes writes again, which it finds out by itself; reads and
+///    watches go on throughout. What was acknowledged or shown stays where it was, and
 ///    a batch that failed happens once or not at all. A store that cannot write when it is opened can be read. Nothing
 ///    panics on damage.
 /// 9. **Bounds.** Memory does not grow with the number of stored events (the memory store excepted: there it is the
@@ -104,43 +124,34 @@ pub trait Store: Send + Sync + 'static {
 
     /// The same for a caller that does nothing else until it has the answer: a store that gains by it may do the work
     /// on the caller's thread.
-    fn commit_here(&self, batch: Batch) -> Answer<Receipt, CommitError> {
+    fn commit_inline(&self, batch: Batch) -> Answer<Receipt, CommitError> {
         self.commit(batch)
     }
 
-    /// Reads a topic from a position on.
-    fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError>;
+    /// Waits until everything that was committed before this call, through whichever handle or node, can be read here.
+    fn barrier(&self) -> Answer<(), ReadError> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
-    /// Reads a topic by time.
-    fn read_by_time(
+    /// Reads a topic by position, by time, or the latest event of each key.
+    fn read(
         &self,
         topic: &Arc<str>,
-        range: TimeRange,
+        from: ReadFrom<'_>,
         limit: ReadLimit,
-    ) -> Answer<TimePage, ReadError>;
+    ) -> Answer<Page, ReadError>;
 
     /// Finds a position, `None` where the topic holds no such event.
     fn find(&self, topic: &Arc<str>, what: Find<'_>) -> Answer<Option<u64>, ReadError>;
 
-    /// The latest event of a key; a tombstone is returned like any other.
-    fn latest(&self, topic: &Arc<str>, key: &str) -> Answer<Option<StoredEvent>, ReadError>;
-
-    /// The latest events of all keys behind `after` in the order of keys (bytes), tombstones included.
-    fn latest_keys(
-        &self,
-        topic: &Arc<str>,
-        after: Option<&str>,
-        limit: ReadLimit,
-    ) -> Answer<Vec<StoredEvent>, ReadError>;
-
-    /// For each of `keys`, in their order, its latest event in the order of positions among those with this ts or an
-    /// earlier one; tombstones are returned like any other. Each key is named once.
-    fn latest_at(
+    /// For each of `keys`, in their order, its latest event in the order of positions; with `at_ts` among those with this
+    /// ts or an earlier one. Each key is named once.
+    fn latest(
         &self,
         topic: &Arc<str>,
         keys: Vec<String>,
-        at_ts: u64,
-    ) -> Answer<Vec<Past>, ReadError>;
+        at_ts: Option<u64>,
+    ) -> Answer<Vec<LatestEvent>, ReadError>;
 
     /// Follows a topic's tail, also of one that does not exist yet (its tail is 0).
     fn watch(&self, topic: &Arc<str>) -> TailWatch;
@@ -150,9 +161,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Follows the tails of all topics: which have moved since it was asked last. For those who follow so many topics that
     /// a watch for each would cost too much.
-    fn watch_moved(&self) -> MovedTopics;
+    fn watch_tails(&self) -> TailAdvances;
 
-    /// A topic as it stands.
+    /// A topic as this node sees it: never behind what this handle was answered or a watch of it was told.
     fn topic(&self, topic: &str) -> Option<TopicInfo>;
 
     /// What tells a topic from every earlier one of its name; a number that the store gives to no other topic.
@@ -169,12 +180,30 @@ pub trait Store: Send + Sync + 'static {
     /// All keyed records whose key starts with `prefix`, in the order of keys.
     fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError>;
 
-    /// Applies retention and compaction now, and frees what they let go. Stores also do this by themselves.
+    /// Applies retention and compaction now, and frees what they let go. Stores also do this by themselves; where several
+    /// nodes share one, one of them does.
     fn maintain(&self) -> Answer<(), CommitError>;
 
     /// How the store is doing.
     fn status(&self) -> StoreStatus;
 
+    /// How long its fsyncs took since it was opened; nothing where it does none of its own.
+    fn sync_times(&self) -> SyncTimeCounts {
+        SyncTimeCounts::default()
+    }
+
     /// Finishes what was begun and lets go of the store's files. Later commits are `Closed`.
     fn close(&self) -> Answer<(), CommitError>;
+}
+
+impl dyn Store {
+    /// The latest event of a key; a tombstone is returned like any other.
+    pub async fn latest_event(
+        &self,
+        topic: &Arc<str>,
+        key: &str,
+    ) -> Result<Option<StoredEvent>, ReadError> {
+        let mut latest = self.latest(topic, vec![key.to_owned()], None).await?;
+        Ok(latest.pop().and_then(|latest| latest.event))
+    }
 }

@@ -1,23 +1,23 @@
 //! The store that keeps everything in memory: the reference model for all others, and what `memory:` opens. Nothing
 //! survives the process, nothing runs in the background, and every answer is there at once.
 
+mod maintenance;
 mod plan;
 mod state;
 mod time_order;
 mod topic;
-mod upkeep;
 
+use crate::LockExt;
 use crate::tails::Tails;
 use crate::{
-    Answer, Batch, Clock, CommitError, Find, Keyed, MovedTopics, Page, Past, ReadError, ReadLimit,
-    Receipt, Store, StoreStatus, StoredEvent, TailWatch, TimePage, TimeRange, TopicInfo,
-    TopicsWatch,
+    Answer, Batch, Clock, CommitError, Find, Keyed, LatestEvent, Page, ReadError, ReadFrom,
+    ReadLimit, Receipt, Store, StoreStatus, TailAdvances, TailWatch, TopicInfo, TopicsWatch,
 };
 use state::State;
 use std::future::ready;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How many bytes of events a store takes unless told otherwise.
 pub const DEFAULT_MAX_BYTES: u64 = 1 << 30;
@@ -57,7 +57,7 @@ impl MemoryStore {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.guard()
     }
 }
 
@@ -69,24 +69,14 @@ impl Store for MemoryStore {
         Box::pin(ready(receipt))
     }
 
-    fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError> {
-        let page = self
-            .state()
-            .topic(topic)
-            .map(|topic| topic.read(from_seq, limit));
-        Box::pin(ready(page))
-    }
-
-    fn read_by_time(
+    fn read(
         &self,
         topic: &Arc<str>,
-        range: TimeRange,
+        from: ReadFrom<'_>,
         limit: ReadLimit,
-    ) -> Answer<TimePage, ReadError> {
-        let page = self
-            .state()
-            .topic(topic)
-            .map(|topic| topic.read_by_time(range, limit));
+    ) -> Answer<Page, ReadError> {
+        let state = self.state();
+        let page = state.topic(topic).map(|topic| topic.read(from, limit));
         Box::pin(ready(page))
     }
 
@@ -95,35 +85,18 @@ impl Store for MemoryStore {
         Box::pin(ready(seq))
     }
 
-    fn latest(&self, topic: &Arc<str>, key: &str) -> Answer<Option<StoredEvent>, ReadError> {
-        let event = self.state().topic(topic).map(|topic| topic.latest(key));
-        Box::pin(ready(event))
-    }
-
-    fn latest_keys(
-        &self,
-        topic: &Arc<str>,
-        after: Option<&str>,
-        limit: ReadLimit,
-    ) -> Answer<Vec<StoredEvent>, ReadError> {
-        let events = self
-            .state()
-            .topic(topic)
-            .map(|topic| topic.latest_keys(after, limit));
-        Box::pin(ready(events))
-    }
-
-    fn latest_at(
+    fn latest(
         &self,
         topic: &Arc<str>,
         keys: Vec<String>,
-        at_ts: u64,
-    ) -> Answer<Vec<Past>, ReadError> {
+        at_ts: Option<u64>,
+    ) -> Answer<Vec<LatestEvent>, ReadError> {
         let state = self.state();
-        let past = state
-            .topic(topic)
-            .map(|topic| topic.latest_at(&keys, at_ts));
-        Box::pin(ready(past))
+        let latest = state.topic(topic).map(|topic| match at_ts {
+            None => topic.latest(&keys),
+            Some(at_ts) => topic.latest_at(&keys, at_ts),
+        });
+        Box::pin(ready(latest))
     }
 
     fn watch(&self, topic: &Arc<str>) -> TailWatch {
@@ -137,8 +110,8 @@ impl Store for MemoryStore {
         self.tails.watch_topics()
     }
 
-    fn watch_moved(&self) -> MovedTopics {
-        self.tails.watch_moved()
+    fn watch_tails(&self) -> TailAdvances {
+        self.tails.watch_tails()
     }
 
     fn topic(&self, topic: &str) -> Option<TopicInfo> {

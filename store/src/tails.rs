@@ -1,15 +1,8 @@
-//! Who is told when a topic's tail moves or the set of topics changes. Shared by the stores of this crate.
+//! Who is told when a topic's tail moves or the set of topics changes. Shared by all stores.
 //!
 //! Waiters are woken in the order in which they began to wait, so that a simulation gives the same run each time.
 
-#![cfg_attr(
-    not(any(feature = "memory", feature = "file")),
-    allow(
-        dead_code,
-        reason = "without a store of this crate only the types are used"
-    )
-)]
-
+use crate::LockExt;
 use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,11 +19,11 @@ pub struct TopicsWatch(Watch);
 
 /// The topics whose tails have moved, whichever they are.
 #[derive(Debug)]
-pub struct MovedTopics(Arc<Moved>);
+pub struct TailAdvances(Arc<Moved>);
 
 /// The other ends of the watches.
 #[derive(Debug)]
-pub(crate) struct Tails {
+pub struct Tails {
     /// Only topics that someone follows; swept when it has doubled.
     by_topic: Mutex<HashMap<Arc<str>, Arc<Cell>>>,
     topics: Arc<Cell>,
@@ -93,7 +86,7 @@ impl TopicsWatch {
     }
 }
 
-impl MovedTopics {
+impl TailAdvances {
     /// Waits until tails have moved since the last call and says whose; `None` where the store is gone.
     pub async fn moved(&mut self) -> Option<BTreeSet<Arc<str>>> {
         loop {
@@ -150,7 +143,7 @@ impl Cell {
     }
 
     fn lock(&self) -> MutexGuard<'_, CellState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.guard()
     }
 }
 
@@ -165,14 +158,21 @@ impl Moved {
     }
 
     fn lock(&self) -> MutexGuard<'_, MovedState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.guard()
+    }
+}
+
+impl Default for Tails {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl Tails {
     const SWEEP_AT: usize = 64;
 
-    pub(crate) fn new() -> Self {
+    /// Without followers.
+    pub fn new() -> Self {
         Self {
             by_topic: Mutex::default(),
             topics: Arc::default(),
@@ -183,7 +183,7 @@ impl Tails {
 
     /// Follows `topic`, whose tail is `tail` now. `tail` is asked for under the lock, so that no move is missed; a
     /// store that calls [`Self::moved`] under a lock of its own must hold that lock here already.
-    pub(crate) fn watch(&self, topic: &Arc<str>, tail: impl FnOnce() -> u64) -> TailWatch {
+    pub fn watch(&self, topic: &Arc<str>, tail: impl FnOnce() -> u64) -> TailWatch {
         let mut by_topic = self.lock();
         if by_topic.len() >= Self::SWEEP_AT && by_topic.len().is_power_of_two() {
             by_topic.retain(|_, cell| Arc::strong_count(cell) > 1);
@@ -194,29 +194,30 @@ impl Tails {
         TailWatch(Watch { cell, seen })
     }
 
-    pub(crate) fn watch_topics(&self) -> TopicsWatch {
+    /// Follows the set of topics from now on.
+    pub fn watch_topics(&self) -> TopicsWatch {
         let cell = self.topics.clone();
         let seen = cell.lock().version;
         TopicsWatch(Watch { cell, seen })
     }
 
     /// Follows the tails of all topics from now on.
-    pub(crate) fn watch_moved(&self) -> MovedTopics {
+    pub fn watch_tails(&self) -> TailAdvances {
         let moved: Arc<Moved> = Arc::default();
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.guard();
         all.retain(|one| one.strong_count() > 0);
         all.push(Arc::downgrade(&moved));
         self.followers_of_all.store(all.len(), Ordering::Release);
-        MovedTopics(moved)
+        TailAdvances(moved)
     }
 
     /// Tells the followers of `topic` where its tail is.
-    pub(crate) fn moved(&self, topic: &str, tail: u64) {
+    pub fn moved(&self, topic: &str, tail: u64) {
         if let Some(cell) = self.lock().get(topic) {
             cell.set(tail);
         }
         if self.followers_of_all.load(Ordering::Acquire) > 0 {
-            let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.all.guard();
             all.retain(|one| match one.upgrade() {
                 Some(moved) => {
                     moved.add(topic);
@@ -229,7 +230,7 @@ impl Tails {
     }
 
     /// Notifies all followers of where tails are: those of `topics`, and 0 for all others.
-    pub(crate) fn refresh(&self, topics: &[(Arc<str>, u64)]) {
+    pub fn refresh(&self, topics: &[(Arc<str>, u64)]) {
         let tails: HashMap<&str, u64> =
             topics.iter().map(|(name, tail)| (&**name, *tail)).collect();
         for (topic, cell) in &*self.lock() {
@@ -241,18 +242,18 @@ impl Tails {
     }
 
     /// Whether there may be somebody who follows a topic.
-    pub(crate) fn is_followed(&self) -> bool {
+    pub fn is_followed(&self) -> bool {
         self.followers_of_all.load(Ordering::Acquire) > 0 || !self.lock().is_empty()
     }
 
     /// Tells that topics were made, changed or deleted.
-    pub(crate) fn topics_changed(&self) {
+    pub fn topics_changed(&self) {
         self.topics.lock().version += 1;
         self.topics.changed.notify_waiters();
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Cell>>> {
-        self.by_topic.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_topic.guard()
     }
 }
 

@@ -1,13 +1,12 @@
 //! Stores around other stores, which differ from them in little: tests that make one fail, for instance.
 
 use crate::{
-    Answer, Batch, CommitError, Find, Keyed, MovedTopics, Page, Past, ReadError, ReadLimit,
-    Receipt, Store, StoreStatus, StoredEvent, TailWatch, TimePage, TimeRange, TopicInfo,
-    TopicsWatch,
+    Answer, Batch, CommitError, Find, Keyed, LatestEvent, Page, ReadError, ReadFrom, ReadLimit,
+    Receipt, Store, StoreStatus, SyncTimeCounts, TailAdvances, TailWatch, TopicInfo, TopicsWatch,
 };
 use std::sync::Arc;
 
-/// A store that passes everything on to another one, but for what it does itself. Whoever is a wrapper is a store.
+/// A store that passes everything on to another one, but for what it does itself. The caller that is a wrapper is a store.
 pub trait Wrapper: Send + Sync + 'static {
     /// The store that it is around.
     fn inner(&self) -> &dyn Store;
@@ -18,8 +17,18 @@ pub trait Wrapper: Send + Sync + 'static {
     }
 
     /// See [`Store::read`].
-    fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError> {
-        self.inner().read(topic, from_seq, limit)
+    fn read(
+        &self,
+        topic: &Arc<str>,
+        from: ReadFrom<'_>,
+        limit: ReadLimit,
+    ) -> Answer<Page, ReadError> {
+        self.inner().read(topic, from, limit)
+    }
+
+    /// See [`Store::barrier`].
+    fn barrier(&self) -> Answer<(), ReadError> {
+        self.inner().barrier()
     }
 
     /// See [`Store::get`].
@@ -58,43 +67,30 @@ impl<W: Wrapper> Store for W {
         Wrapper::commit(self, batch)
     }
 
-    fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError> {
-        Wrapper::read(self, topic, from_seq, limit)
-    }
-
-    fn read_by_time(
+    fn read(
         &self,
         topic: &Arc<str>,
-        range: TimeRange,
+        from: ReadFrom<'_>,
         limit: ReadLimit,
-    ) -> Answer<TimePage, ReadError> {
-        self.inner().read_by_time(topic, range, limit)
+    ) -> Answer<Page, ReadError> {
+        Wrapper::read(self, topic, from, limit)
+    }
+
+    fn barrier(&self) -> Answer<(), ReadError> {
+        Wrapper::barrier(self)
     }
 
     fn find(&self, topic: &Arc<str>, what: Find<'_>) -> Answer<Option<u64>, ReadError> {
         Wrapper::find(self, topic, what)
     }
 
-    fn latest(&self, topic: &Arc<str>, key: &str) -> Answer<Option<StoredEvent>, ReadError> {
-        self.inner().latest(topic, key)
-    }
-
-    fn latest_keys(
-        &self,
-        topic: &Arc<str>,
-        after: Option<&str>,
-        limit: ReadLimit,
-    ) -> Answer<Vec<StoredEvent>, ReadError> {
-        self.inner().latest_keys(topic, after, limit)
-    }
-
-    fn latest_at(
+    fn latest(
         &self,
         topic: &Arc<str>,
         keys: Vec<String>,
-        at_ts: u64,
-    ) -> Answer<Vec<Past>, ReadError> {
-        self.inner().latest_at(topic, keys, at_ts)
+        at_ts: Option<u64>,
+    ) -> Answer<Vec<LatestEvent>, ReadError> {
+        self.inner().latest(topic, keys, at_ts)
     }
 
     fn watch(&self, topic: &Arc<str>) -> TailWatch {
@@ -105,8 +101,12 @@ impl<W: Wrapper> Store for W {
         self.inner().watch_topics()
     }
 
-    fn watch_moved(&self) -> MovedTopics {
-        self.inner().watch_moved()
+    fn watch_tails(&self) -> TailAdvances {
+        self.inner().watch_tails()
+    }
+
+    fn sync_times(&self) -> SyncTimeCounts {
+        self.inner().sync_times()
     }
 
     fn topic(&self, topic: &str) -> Option<TopicInfo> {

@@ -5,8 +5,8 @@
 use prombus_store::conformance::Harness;
 use prombus_store::memory::MemoryStore;
 use prombus_store::{
-    Batch, Change, CommitError, Draft, EventOutcome, LimitReached, ManualClock, Placed, ReadLimit,
-    Receipt, Store, TopicOptions,
+    Batch, Change, CommitError, Draft, EventOutcome, EventRef, IfExists, LimitReached, ManualClock,
+    ReadFrom, ReadLimit, Receipt, Store, TopicOptions,
 };
 use std::sync::Arc;
 
@@ -106,12 +106,15 @@ async fn compaction_keeps_no_more_than_it_must() {
     store.commit(batch).await.expect("a commit");
     for (now_ms, kept) in [(1, &[4, 5][..]), (25 * 60 * 60 * 1000, &[5])] {
         clock.set(now_ms);
-        store.maintain().await.expect("upkeep");
+        store.maintain().await.expect("maintenance");
         let limit = ReadLimit {
             events: 10,
             bytes: 10_000,
         };
-        let page = store.read(&"t".into(), 1, limit).await.expect("a page");
+        let page = store
+            .read(&"t".into(), ReadFrom::Seq(1), limit)
+            .await
+            .expect("a page");
         let seqs: Vec<u64> = page.events.iter().map(|event| event.seq()).collect();
         assert_eq!(seqs, kept);
     }
@@ -145,6 +148,7 @@ async fn put_topic(store: &MemoryStore, options: TopicOptions) {
     batch.change(Change::PutTopic {
         topic: "t".into(),
         options,
+        if_exists: IfExists::Replace,
     });
     store.commit(batch).await.expect("a topic is made");
 }
@@ -163,7 +167,7 @@ async fn publish(store: &MemoryStore, count: usize) -> Result<Receipt, CommitErr
     store.commit(batch).await
 }
 
-fn placed(receipt: &Receipt) -> Placed {
+fn placed(receipt: &Receipt) -> EventRef {
     match receipt.events.first() {
         Some(EventOutcome::Stored(placed)) => *placed,
         other => panic!("not stored: {other:?}"),

@@ -2,7 +2,8 @@
 //! process, broken connections in between, and a restart of the server.
 #![cfg(test)]
 
-mod stepping;
+mod ack_publish;
+mod stream;
 
 use prombus::{Bus, BusOptions, SystemClock};
 use prombus_client::{
@@ -10,8 +11,8 @@ use prombus_client::{
 };
 use prombus_gateway::auth::{Authenticator, Secret};
 use prombus_gateway::{Gateway, GatewayOptions, Server};
+use prombus_log::FileStore;
 use prombus_store::Store;
-use prombus_store::file::FileStore;
 use prombus_store::memory::MemoryStore;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;

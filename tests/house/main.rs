@@ -5,16 +5,13 @@
 
 mod arrows;
 mod channels;
-mod commands;
 mod heads;
 mod ignored;
 mod leftovers;
 mod length;
 mod machine_paths;
-mod makefile;
 mod manifests;
 mod names;
-mod readme;
 mod root;
 mod tree;
 mod workspace;

@@ -20,7 +20,9 @@ fn lonely_manifests(files: &[File]) -> Vec<String> {
     let mut found = Vec::new();
     let manifests = files
         .iter()
-        .filter(|file| file.name() == "Cargo.toml" && file.path.contains('/'));
+        .filter(|file| file.name() == "Cargo.toml" && file.path.contains('/'))
+        // A workspace of its own has nothing to inherit from.
+        .filter(|file| !file.text.lines().any(|line| line == "[workspace]"));
     for manifest in manifests {
         for (section, line) in REQUIRED {
             if !has_line(&manifest.text, section, line) {

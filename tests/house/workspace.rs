@@ -1,4 +1,4 @@
-//! The crates of the workspace with what they use and build, as `cargo metadata` tells it.
+//! The crates of the workspace and their dependencies, from `cargo metadata`.
 
 use crate::tree;
 use serde_json::Value;
@@ -11,7 +11,6 @@ pub(crate) struct Package {
     /// Its folder from the root.
     pub(crate) folder: String,
     pub(crate) dependencies: Vec<Dependency>,
-    pub(crate) targets: Vec<Target>,
 }
 
 /// A line of a crate's manifest that names another crate.
@@ -20,17 +19,11 @@ pub(crate) struct Dependency {
     pub(crate) name: String,
     /// Whether only tests, examples and benches of the crate see it.
     pub(crate) is_dev: bool,
+    /// Whether a feature has to ask for it.
+    pub(crate) is_optional: bool,
 }
 
-/// Something that a crate builds.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Target {
-    /// `lib`, `bin`, `test`, `example` or `bench`.
-    pub(crate) kind: String,
-    pub(crate) name: String,
-}
-
-/// The workspace as it stands.
+/// The current workspace.
 pub(crate) fn packages() -> Vec<Package> {
     let root = tree::root();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -71,16 +64,12 @@ fn parse_package(package: &Value, root: &str) -> Package {
     let dependency = |dependency: &Value| Dependency {
         name: text(&dependency["name"]),
         is_dev: dependency["kind"] == "dev",
-    };
-    let target = |target: &Value| Target {
-        kind: text(&target["kind"][0]),
-        name: text(&target["name"]),
+        is_optional: dependency["optional"] == true,
     };
     Package {
         name: text(&package["name"]),
         folder: folder.to_owned(),
         dependencies: list(&package["dependencies"]).map(dependency).collect(),
-        targets: list(&package["targets"]).map(target).collect(),
     }
 }
 
@@ -100,14 +89,13 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 #[test]
-fn a_crate_is_read_with_its_folder_dependencies_and_targets() {
+fn a_crate_is_read_with_its_folder_and_dependencies() {
     let metadata = serde_json::json!({
         "workspace_root": "/src/house",
         "packages": [{
             "name": "prombus-store",
             "manifest_path": "/src/house/store/Cargo.toml",
             "dependencies": [{"name": "prombus-log", "kind": null}, {"name": "proptest", "kind": "dev"}],
-            "targets": [{"name": "prombus_store", "kind": ["lib"]}],
         }],
     });
     let packages = parse(&metadata);
@@ -121,7 +109,6 @@ fn a_crate_is_read_with_its_folder_dependencies_and_targets() {
         .map(|found| (found.name.as_str(), found.is_dev))
         .collect();
     assert_eq!(dependencies, [("prombus-log", false), ("proptest", true)]);
-    assert_eq!(packages[0].targets[0].kind, "lib");
 }
 
 #[test]
@@ -132,9 +119,4 @@ fn the_workspace_holds_this_crate() {
         .find(|package| package.name == "prombus-tests")
         .unwrap();
     assert_eq!(this.folder, "tests");
-    assert!(
-        this.targets
-            .iter()
-            .any(|target| target.kind == "test" && target.name == "house")
-    );
 }

@@ -4,18 +4,18 @@ use crate::{GROUP, TOPICS};
 use prombus::{
     Bus, BusOptions, Durability, PublishOptions, StartAt, SubscribeOptions, TopicConfig,
 };
-use prombus_store::file::FileStore;
+use prombus_log::FileStore;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// The process stops by itself if nobody kills it.
-const MOST_EVENTS: u64 = 20_000;
+const MAX_EVENTS: u64 = 20_000;
 const PUBLISHERS: u64 = 3;
-/// How far the publishers of a topic may run ahead of its consumer. On a slow disk they would otherwise have said enough
-/// to be killed before the consumer said anything.
-const MOST_AHEAD: usize = 40;
+/// How far the publishers of a topic may run ahead of its consumer. On a slow disk they would otherwise have reply enough
+/// to be killed before the consumer reply anything.
+const MAX_AHEAD: usize = 40;
 
 pub(crate) fn run(folder: &Path) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -44,7 +44,7 @@ async fn work(folder: &Path) {
     }
     let mut tasks = Vec::new();
     for topic in TOPICS {
-        let ahead = Arc::new(Semaphore::new(MOST_AHEAD));
+        let ahead = Arc::new(Semaphore::new(MAX_AHEAD));
         tasks.push(tokio::spawn(consume(bus.clone(), topic, ahead.clone())));
         for publisher in 0..PUBLISHERS {
             let publishing = publish(bus.clone(), topic, publisher, ahead.clone());
@@ -57,14 +57,14 @@ async fn work(folder: &Path) {
 }
 
 async fn publish(bus: Bus, topic: &'static str, publisher: u64, ahead: Arc<Semaphore>) {
-    for number in 0..MOST_EVENTS {
+    for number in 0..MAX_EVENTS {
         ahead.acquire().await.expect("never closed").forget();
         let payload = (publisher, number);
         let published = bus
             .publish(topic, &payload, &PublishOptions::default())
             .await;
         let published = published.expect("an answer");
-        say(&format!(
+        report(&format!(
             "published {topic} {} {}",
             published.seq, published.id
         ));
@@ -84,22 +84,22 @@ async fn consume(bus: Bus, topic: &'static str, ahead: Arc<Semaphore>) {
         .expect("a member");
     while let Some(delivery) = subscription.next().await {
         let seq = delivery.event.seq();
-        say(&format!("delivered {topic} {seq}"));
+        report(&format!("delivered {topic} {seq}"));
         // Some fail the first time, so that there is something above the cursor.
         if seq % 7 == 0 && delivery.context.attempt == 1 {
             delivery.nack("once more");
         } else {
             delivery.ack_confirmed().await.expect("settled");
-            say(&format!("acknowledged {topic} {seq}"));
+            report(&format!("acknowledged {topic} {seq}"));
             ahead.add_permits(1);
         }
     }
 }
 
 /// One line, whole, at once.
-fn say(line: &str) {
+fn report(line: &str) {
     let mut output = std::io::stdout().lock();
-    let told = writeln!(output, "{line}").and_then(|()| output.flush());
+    let written = writeln!(output, "{line}").and_then(|()| output.flush());
     // When nobody listens any more, the end is near.
-    drop(told);
+    drop(written);
 }

@@ -4,17 +4,17 @@
 #![cfg(test)]
 
 mod child;
-mod told;
+mod history;
 
-use prombus::{Bus, BusOptions, StartAt, SubscribeOptions};
+use history::History;
+use prombus::{Bus, BusOptions, ReadFrom, StartAt, SubscribeOptions};
+use prombus_log::FileStore;
 use prombus_store::ReadLimit;
-use prombus_store::file::FileStore;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use told::Told;
 
 /// How often the process is killed.
 const KILLS: u64 = 30;
@@ -34,21 +34,21 @@ fn child_process() {
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_over_many_kills() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut told = Told::default();
+    let mut history = History::default();
     for kill in 0..KILLS {
-        run_and_kill(folder.path(), kill, &mut told);
+        run_and_kill(folder.path(), kill, &mut history);
         let bus = open(folder.path());
-        check_events(&bus, &told).await;
-        check_cursors(&bus, &mut told).await;
+        check_events(&bus, &history).await;
+        check_cursors(&bus, &mut history).await;
         bus.close().await.expect("a clean stop");
     }
-    assert!(told.published.len() > 100, "the processes did something");
-    assert!(told.acknowledged.len() > 100, "and so did the consumers");
-    finish(folder.path(), &mut told).await;
+    assert!(history.published.len() > 100, "the processes did something");
+    assert!(history.acknowledged.len() > 100, "and so did the consumers");
+    finish(folder.path(), &mut history).await;
 }
 
 /// Starts the process, listens to what it says, and kills it in the middle.
-fn run_and_kill(folder: &Path, kill: u64, told: &mut Told) {
+fn run_and_kill(folder: &Path, kill: u64, history: &mut History) {
     let this = std::env::current_exe().expect("the test binary");
     let mut process = Command::new(this)
         .args(["--exact", "child_process", "--nocapture"])
@@ -59,16 +59,19 @@ fn run_and_kill(folder: &Path, kill: u64, told: &mut Told) {
     let output = process.stdout.take().expect("its output");
     // Each run says at least this many things, the later ones more, so that kills come at all stages.
     let enough = 20 + (kill * 37) % 400;
-    let mut heard = 0;
+    let mut recorded = 0;
     for line in BufReader::new(output).lines() {
         let Ok(line) = line else { break };
-        heard += u64::from(told.hear(&line));
-        if heard == enough {
+        recorded += u64::from(history.record(&line));
+        if recorded == enough {
             process.kill().expect("SIGKILL");
         }
     }
     process.wait().expect("its end");
-    assert!(heard >= enough, "it was killed, it did not stop by itself");
+    assert!(
+        recorded >= enough,
+        "it was killed, it did not stop by itself"
+    );
 }
 
 fn open(folder: &Path) -> Bus {
@@ -78,7 +81,7 @@ fn open(folder: &Path) -> Bus {
 }
 
 /// Everything that was acknowledged is there, and positions have no gaps.
-async fn check_events(bus: &Bus, told: &Told) {
+async fn check_events(bus: &Bus, history: &History) {
     for topic in TOPICS {
         let mut stored = Vec::new();
         let mut from_seq = 1;
@@ -87,7 +90,11 @@ async fn check_events(bus: &Bus, told: &Told) {
             bytes: 1 << 20,
         };
         loop {
-            let Ok(page) = bus.store().read(&topic.into(), from_seq, limit).await else {
+            let Ok(page) = bus
+                .store()
+                .read(&topic.into(), ReadFrom::Seq(from_seq), limit)
+                .await
+            else {
                 break;
             };
             stored.extend(
@@ -107,30 +114,30 @@ async fn check_events(bus: &Bus, told: &Told) {
             "{topic}"
         );
         assert!(stored.is_sorted_by(|a, b| a.1 < b.1), "{topic}: ids rise");
-        for (seq, id) in told.published_to(topic) {
+        for (seq, id) in history.published_to(topic) {
             assert_eq!(stored[seq as usize - 1].1, id, "{topic} seq {seq}");
         }
     }
 }
 
 /// Nothing counts as settled that was not delivered, and the cursor never goes back.
-async fn check_cursors(bus: &Bus, told: &mut Told) {
+async fn check_cursors(bus: &Bus, history: &mut History) {
     for topic in TOPICS {
         let Ok(cursor) = bus.cursor(topic, GROUP).await else {
             continue;
         };
         for seq in 1..=cursor.last_seq {
             assert!(
-                told.delivered.contains(&(topic.to_owned(), seq)),
+                history.delivered.contains(&(topic.to_owned(), seq)),
                 "{topic}: {seq} is settled and was never delivered"
             );
         }
-        told.move_cursor(topic, cursor.last_seq);
+        history.move_cursor(topic, cursor.last_seq);
     }
 }
 
 /// Consumes what is left; then every event was delivered and is settled.
-async fn finish(folder: &Path, told: &mut Told) {
+async fn finish(folder: &Path, history: &mut History) {
     let bus = open(folder);
     for topic in TOPICS {
         let options = SubscribeOptions {
@@ -147,15 +154,15 @@ async fn finish(folder: &Path, told: &mut Told) {
             let delivery = next.expect("the rest comes").expect("a delivery");
             let seq = delivery.event.seq();
             assert!(
-                seq > told.cursor(topic),
+                seq > history.cursor(topic),
                 "{topic}: {seq} was settled before"
             );
-            told.delivered.insert((topic.to_owned(), seq));
+            history.delivered.insert((topic.to_owned(), seq));
             delivery.ack_confirmed().await.expect("settled");
         }
         for seq in 1..=tail {
             assert!(
-                told.delivered.contains(&(topic.to_owned(), seq)),
+                history.delivered.contains(&(topic.to_owned(), seq)),
                 "{topic}: {seq}"
             );
         }

@@ -1,6 +1,6 @@
 //! AUTH: who is there, and whether arrays may be sent to it.
 
-use crate::scan::{Fault, Scanner};
+use crate::scan::{ScanError, Scanner};
 use crate::write::ObjectWriter;
 use std::borrow::Cow;
 use std::fmt;
@@ -28,13 +28,14 @@ impl<'a> Auth<'a> {
     pub(super) fn read(
         scanner: &mut Scanner<'a>,
         corr: &mut Option<Cow<'a, str>>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ScanError> {
         let mut auth = Self::default();
         scanner.object(|scanner, name| match name {
             "token" => scanner.fill(&mut auth.token),
             "batch" => scanner.fill(&mut auth.batch),
             "corr" => scanner.fill(corr),
-            _ => scanner.ignore(),
+            "op" => scanner.ignore(),
+            _ => Err(ScanError::unknown(name, &["token", "batch", "corr"], &[])),
         })?;
         Ok(auth)
     }

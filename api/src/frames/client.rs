@@ -1,7 +1,7 @@
 //! What a client sends: the op decides which fields are read.
 
 use super::{Ack, Auth, Frame, GroupName, Modack, Nack, Publish, Subscribe};
-use crate::scan::{Fault, Scanner};
+use crate::scan::{ScanError, Scanner};
 use std::borrow::Cow;
 
 /// A frame from a client.
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 pub struct ClientFrame<'a> {
     /// Echoed in the reply.
     pub corr: Option<Cow<'a, str>>,
-    /// What is asked for.
+    /// What is requested.
     pub request: Request<'a>,
 }
 
@@ -29,8 +29,10 @@ pub enum Request<'a> {
 }
 
 impl<'a> Frame<'a> for ClientFrame<'a> {
+    const MUST_BE_CLOSED: bool = true;
+
     #[inline]
-    fn read(scanner: &mut Scanner<'a>, op: &str) -> Result<Self, Fault> {
+    fn read(scanner: &mut Scanner<'a>, op: &str) -> Result<Self, ScanError> {
         let mut corr = None;
         let request = match op {
             "PUBLISH" => Request::Publish(Publish::read(scanner, &mut corr)?),
@@ -42,7 +44,7 @@ impl<'a> Frame<'a> for ClientFrame<'a> {
             "UNSUBSCRIBE" => Request::Unsubscribe(GroupName::read(scanner, &mut corr)?),
             "PAUSE" => Request::Pause(GroupName::read(scanner, &mut corr)?),
             "RESUME" => Request::Resume(GroupName::read(scanner, &mut corr)?),
-            _ => return Err(Fault::unknown_op(op)),
+            _ => return Err(ScanError::unknown_op(op)),
         };
         Ok(Self { corr, request })
     }

@@ -2,7 +2,7 @@
 
 use super::required;
 use crate::record::Record;
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{write_number, write_text};
 use std::borrow::Cow;
 
@@ -80,7 +80,7 @@ struct Context {
 
 impl<'a> FromJson<'a> for Context {
     #[inline]
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let (mut attempt, mut max_attempts, mut ack_deadline_ms) = (None, None, None);
         scanner.object(|scanner, name| match name {
             "attempt" => scanner.fill(&mut attempt),
@@ -98,7 +98,7 @@ impl<'a> FromJson<'a> for Context {
 
 impl<'a> EventFrame<'a> {
     #[inline]
-    pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let (mut topic, mut group) = (None, None);
         let (mut event, mut context) = (None, None);
         scanner.object(|scanner, name| match name {

@@ -1,7 +1,7 @@
 //! Frames that only name a subscription: UNSUBSCRIBE, PAUSE and RESUME.
 
 use super::required;
-use crate::scan::{Fault, Scanner};
+use crate::scan::{ScanError, Scanner};
 use crate::write::ObjectWriter;
 use std::borrow::Cow;
 
@@ -42,14 +42,15 @@ impl<'a> GroupName<'a> {
     pub(super) fn read(
         scanner: &mut Scanner<'a>,
         corr: &mut Option<Cow<'a, str>>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ScanError> {
         let mut topic = None;
         let mut group = None;
         scanner.object(|scanner, name| match name {
             "topic" => scanner.fill(&mut topic),
             "group" => scanner.fill(&mut group),
             "corr" => scanner.fill(corr),
-            _ => scanner.ignore(),
+            "op" => scanner.ignore(),
+            _ => Err(ScanError::unknown(name, &["topic", "group", "corr"], &[])),
         })?;
         Ok(Self {
             topic: required(topic, "topic")?,

@@ -2,7 +2,7 @@
 
 use super::required;
 use crate::options::PublishOptions;
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
 use std::borrow::Cow;
 
@@ -30,7 +30,7 @@ impl<'a> Publish<'a> {
     pub(super) fn read(
         scanner: &mut Scanner<'a>,
         corr: &mut Option<Cow<'a, str>>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ScanError> {
         let mut topic = None;
         let mut payload = None;
         let mut options = PublishOptions::default();
@@ -42,7 +42,11 @@ impl<'a> Publish<'a> {
             }
             "opts" => scanner.fill(&mut options),
             "corr" => scanner.fill(corr),
-            _ => scanner.ignore(),
+            "op" => scanner.ignore(),
+            _ => {
+                let known = ["topic", "payload", "opts", "corr"];
+                Err(ScanError::unknown(name, &known, PublishOptions::FIELDS))
+            }
         })?;
         Ok(Self {
             topic: required(topic, "topic")?,
@@ -60,7 +64,7 @@ impl<'a> Publish<'a> {
 }
 
 impl<'a> FromJson<'a> for Publish<'a> {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         Self::read(scanner, &mut None)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::required;
 use crate::code::Code;
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, write_list, write_number, write_text};
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub struct OkFrame<'a> {
     pub duplicate: bool,
     /// The group of a subscription.
     pub group: Option<Cow<'a, str>>,
-    /// What an ACK published in the same step.
+    /// What an ACK published atomically with it.
     pub published: Vec<PublishedFrame<'a>>,
 }
 
@@ -43,7 +43,7 @@ pub struct PublishedFrame<'a> {
 pub struct ErrorFrame<'a> {
     /// Of the frame that it answers.
     pub corr: Option<Cow<'a, str>>,
-    /// The code as a word, for a newer server may know more of them.
+    /// The code, for a newer server may know more of them.
     pub code: Cow<'a, str>,
     /// What is wrong, for people.
     pub message: Cow<'a, str>,
@@ -89,8 +89,12 @@ pub fn write_subscribed(out: &mut Vec<u8>, group: &str, corr: Option<&str>) {
         .end();
 }
 
-/// Appends the OK of an ACK that published in the same step.
-pub fn write_stepped(out: &mut Vec<u8>, published: &[PublishedFrame<'_>], corr: Option<&str>) {
+/// Appends the OK of an ACK that published atomically with it.
+pub fn write_ack_published(
+    out: &mut Vec<u8>,
+    published: &[PublishedFrame<'_>],
+    corr: Option<&str>,
+) {
     out.extend_from_slice(b"{\"op\":\"OK\"");
     write_corr(out, corr);
     out.extend_from_slice(b",\"published\":");
@@ -142,7 +146,7 @@ impl ErrorFrame<'_> {
 
 impl<'a> OkFrame<'a> {
     #[inline]
-    pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let mut ok = Self::default();
         scanner.object(|scanner, name| match name {
             "corr" => scanner.fill(&mut ok.corr),
@@ -159,7 +163,7 @@ impl<'a> OkFrame<'a> {
 }
 
 impl<'a> FromJson<'a> for PublishedFrame<'a> {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let (mut topic, mut id, mut seq) = (None, None, None);
         let mut duplicate = false;
         scanner.object(|scanner, name| match name {
@@ -179,7 +183,7 @@ impl<'a> FromJson<'a> for PublishedFrame<'a> {
 }
 
 impl<'a> ErrorFrame<'a> {
-    pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let (mut corr, mut code) = (None, None);
         let (mut message, mut retry_after_ms) = (None, None);
         scanner.object(|scanner, name| match name {

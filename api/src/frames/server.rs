@@ -1,7 +1,7 @@
 //! What a server sends.
 
 use super::{ErrorFrame, EventFrame, Frame, OkFrame};
-use crate::scan::{Fault, Scanner};
+use crate::scan::{ScanError, Scanner};
 
 /// A frame from a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,13 +19,15 @@ pub enum ServerFrame<'a> {
 }
 
 impl<'a> Frame<'a> for ServerFrame<'a> {
+    const MUST_BE_CLOSED: bool = false;
+
     #[inline]
-    fn read(scanner: &mut Scanner<'a>, op: &str) -> Result<Self, Fault> {
+    fn read(scanner: &mut Scanner<'a>, op: &str) -> Result<Self, ScanError> {
         match op {
             "EVENT" => EventFrame::read(scanner).map(Self::Event),
             "OK" => OkFrame::read(scanner).map(Self::Ok),
             "ERR" => ErrorFrame::read(scanner).map(Self::Error),
-            _ => Err(Fault::unknown_op(op)),
+            _ => Err(ScanError::unknown_op(op)),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! same objects without op.
 
 use super::{Publish, required};
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
 use std::borrow::Cow;
 use std::slice;
@@ -25,7 +25,7 @@ pub struct Ack<'a> {
     pub group: Cow<'a, str>,
     /// The events.
     pub ids: Ids<'a>,
-    /// What is published in the same step.
+    /// What is published atomically with it.
     pub publish: Vec<Publish<'a>>,
 }
 
@@ -66,7 +66,7 @@ pub fn write_ack(out: &mut Vec<u8>, ack: &Ack<'_>, corr: Option<&str>) {
 }
 
 /// Appends an ACK frame whose `publish` is a list that was spelled before.
-pub fn write_step(
+pub fn write_ack_publish(
     out: &mut Vec<u8>,
     topic: &str,
     group: &str,
@@ -125,25 +125,32 @@ impl<'a> Named<'a> {
         scanner: &mut Scanner<'a>,
         name: &str,
         corr: &mut Option<Cow<'a, str>>,
-    ) -> Result<(), Fault> {
+        own: &[&str],
+    ) -> Result<(), ScanError> {
         match name {
             "topic" => scanner.fill(&mut self.topic),
             "group" => scanner.fill(&mut self.group),
             "id" => scanner.fill(&mut self.id),
             "ids" => scanner.fill(&mut self.ids),
             "corr" => scanner.fill(corr),
-            _ => scanner.ignore(),
+            "op" => scanner.ignore(),
+            _ => {
+                let known = [&["topic", "group", "id", "ids", "corr"], own].concat();
+                Err(ScanError::unknown(name, &known, &[]))
+            }
         }
     }
 
     #[inline]
-    fn whole(self) -> Result<(Cow<'a, str>, Cow<'a, str>, Ids<'a>), Fault> {
+    fn whole(self) -> Result<(Cow<'a, str>, Cow<'a, str>, Ids<'a>), ScanError> {
         let ids = match (self.id, self.ids) {
             (Some(id), None) => Ids::One(id),
             (None, Some(ids)) => Ids::Many(ids),
-            (None, None) => return Err(Fault::missing("id")),
+            (None, None) => return Err(ScanError::missing("id")),
             (Some(_), Some(_)) => {
-                return Err(Fault::wrong("there is an id already".to_owned()).within("ids"));
+                return Err(
+                    ScanError::wrong("not allowed together with id".to_owned()).within("ids")
+                );
             }
         };
         let topic = required(self.topic, "topic")?;
@@ -157,12 +164,12 @@ impl<'a> Ack<'a> {
     pub(super) fn read(
         scanner: &mut Scanner<'a>,
         corr: &mut Option<Cow<'a, str>>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ScanError> {
         let mut named = Named::default();
         let mut publish = Vec::new();
         scanner.object(|scanner, name| match name {
             "publish" => scanner.fill(&mut publish),
-            _ => named.take(scanner, name, corr),
+            _ => named.take(scanner, name, corr, &["publish"]),
         })?;
         let (topic, group, ids) = named.whole()?;
         Ok(Self {
@@ -183,13 +190,13 @@ impl<'a> Nack<'a> {
     pub(super) fn read(
         scanner: &mut Scanner<'a>,
         corr: &mut Option<Cow<'a, str>>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ScanError> {
         let mut named = Named::default();
         let (mut reason, mut delay_ms) = (None, None);
         scanner.object(|scanner, name| match name {
             "reason" => scanner.fill(&mut reason),
             "delay_ms" => scanner.fill(&mut delay_ms),
-            _ => named.take(scanner, name, corr),
+            _ => named.take(scanner, name, corr, &["reason", "delay_ms"]),
         })?;
         let (topic, group, ids) = named.whole()?;
         Ok(Self {
@@ -213,12 +220,12 @@ impl<'a> Modack<'a> {
     pub(super) fn read(
         scanner: &mut Scanner<'a>,
         corr: &mut Option<Cow<'a, str>>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ScanError> {
         let mut named = Named::default();
         let mut extend_ms = None;
         scanner.object(|scanner, name| match name {
             "extend_ms" => scanner.fill(&mut extend_ms),
-            _ => named.take(scanner, name, corr),
+            _ => named.take(scanner, name, corr, &["extend_ms"]),
         })?;
         let (topic, group, ids) = named.whole()?;
         Ok(Self {
@@ -247,7 +254,7 @@ fn write_named(object: &mut ObjectWriter<'_>, topic: &str, group: &str, ids: &Id
 macro_rules! bodies {
     ($($body:ident),+) => {$(
         impl<'a> FromJson<'a> for $body<'a> {
-            fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+            fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
                 Self::read(scanner, &mut None)
             }
         }

@@ -3,13 +3,12 @@
 
 use super::{ClientFrame, ServerFrame};
 use crate::code::Code;
-use crate::refusal::{FrameError, Refusal};
-use crate::scan::{Fault, Scanner};
+use crate::error::{FrameError, ParseError};
+use crate::scan::{ScanError, Scanner};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-/// The frames of a message that a client sent, read one by one. Where an array breaks off in the middle, the frames
-/// before the break come first and the error last.
+/// The frames of a message that a client sent, read one by one. An array that is not closed is rejected as a whole.
 #[derive(Debug, Clone)]
 pub struct ClientFrames<'a>(Split<'a, ClientFrame<'a>>);
 
@@ -51,8 +50,11 @@ impl<'a> Iterator for ServerFrames<'a> {
 
 /// A kind of frame.
 pub(super) trait Frame<'a>: Sized {
-    /// Reads the object that stands here, whose op is known.
-    fn read(scanner: &mut Scanner<'a>, op: &str) -> Result<Self, Fault>;
+    /// Whether an array that is not closed is rejected before its first frame.
+    const MUST_BE_CLOSED: bool;
+
+    /// Reads the object at the cursor, whose op is known.
+    fn read(scanner: &mut Scanner<'a>, op: &str) -> Result<Self, ScanError>;
 }
 
 #[derive(Debug, Clone)]
@@ -85,6 +87,12 @@ impl<'a, F: Frame<'a>> Split<'a, F> {
     #[inline]
     fn next(&mut self) -> Option<Result<F, FrameError>> {
         match self.state {
+            State::Start if F::MUST_BE_CLOSED && !self.is_closed() => {
+                self.state = State::Done;
+                Some(Err(without_corr(
+                    self.scanner.syntax("unclosed bracket").into(),
+                )))
+            }
             State::Start if self.scanner.take(b'[') => {
                 if self.scanner.take(b']') {
                     return Some(Err(self.empty()));
@@ -93,9 +101,14 @@ impl<'a, F: Frame<'a>> Split<'a, F> {
             }
             State::Start => Some(self.single()),
             State::Item => Some(self.item()),
-            State::Broken(why) => Some(Err(self.broken(why))),
+            State::Broken(reason) => Some(Err(self.broken(reason))),
             State::Done => None,
         }
+    }
+
+    /// Whether an array of frames is closed; no frame of one that is not may run.
+    fn is_closed(&self) -> bool {
+        self.scanner.peek() != Some(b'[') || self.scanner.is_closed()
     }
 
     /// The only frame of a message. Nothing may follow it.
@@ -106,7 +119,7 @@ impl<'a, F: Frame<'a>> Split<'a, F> {
         let frame = read_frame(&mut self.scanner);
         match frame.and_then(|frame| self.scanner.end().map(|()| frame)) {
             Ok(frame) => Ok(frame),
-            Err(fault) => Err(frame_error(fault, start, start.left())),
+            Err(error) => Err(frame_error(error, start, start.left())),
         }
     }
 
@@ -117,22 +130,22 @@ impl<'a, F: Frame<'a>> Split<'a, F> {
                 self.separator();
                 Ok(frame)
             }
-            Err(fault) => Err(self.bad_item(fault, start)),
+            Err(error) => Err(self.bad_item(error, start)),
         }
     }
 
     /// Goes behind a frame that could not be read.
     #[cold]
-    fn bad_item(&mut self, fault: Fault, start: Scanner<'a>) -> FrameError {
+    fn bad_item(&mut self, error: ScanError, start: Scanner<'a>) -> FrameError {
         self.scanner = start;
         match self.scanner.raw() {
             Ok(text) => {
                 self.separator();
-                frame_error(fault, start, text)
+                frame_error(error, start, text)
             }
-            Err(fault) => {
+            Err(error) => {
                 self.state = State::Done;
-                frame_error(fault, start, start.left())
+                frame_error(error, start, start.left())
             }
         }
     }
@@ -142,33 +155,33 @@ impl<'a, F: Frame<'a>> Split<'a, F> {
         self.state = if self.scanner.take(b',') {
             State::Item
         } else if !self.scanner.take(b']') {
-            State::Broken("a comma or a closing bracket should stand here")
+            State::Broken("expected a comma or a closing bracket")
         } else if self.scanner.peek().is_some() {
-            State::Broken("something follows the array")
+            State::Broken("unexpected data after the array")
         } else {
             State::Done
         };
     }
 
     #[cold]
-    fn broken(&mut self, why: &str) -> FrameError {
+    fn broken(&mut self, reason: &str) -> FrameError {
         self.state = State::Done;
-        without_corr(self.scanner.syntax(why).into())
+        without_corr(self.scanner.syntax(reason).into())
     }
 
     #[cold]
     fn empty(&mut self) -> FrameError {
         self.state = State::Done;
         match self.scanner.end() {
-            Ok(()) => without_corr(Refusal::new(Code::BadFrame, "the array holds no frame")),
-            Err(fault) => without_corr(fault.into()),
+            Ok(()) => without_corr(ParseError::new(Code::BadFrame, "empty array of frames")),
+            Err(error) => without_corr(error.into()),
         }
     }
 }
 
 /// Reads a frame. Its op mostly stands first; where it does not, one looks ahead for it.
 #[inline]
-fn read_frame<'a, F: Frame<'a>>(scanner: &mut Scanner<'a>) -> Result<F, Fault> {
+fn read_frame<'a, F: Frame<'a>>(scanner: &mut Scanner<'a>) -> Result<F, ScanError> {
     match scanner.first_field("op") {
         Some(op) => F::read(scanner, op),
         None => F::read(scanner, &search_op(*scanner)?),
@@ -176,7 +189,7 @@ fn read_frame<'a, F: Frame<'a>>(scanner: &mut Scanner<'a>) -> Result<F, Fault> {
 }
 
 #[cold]
-fn search_op<'a>(mut scanner: Scanner<'a>) -> Result<Cow<'a, str>, Fault> {
+fn search_op<'a>(mut scanner: Scanner<'a>) -> Result<Cow<'a, str>, ScanError> {
     let mut op = None;
     scanner.object(|scanner, name| match name {
         "op" => scanner.fill(&mut op),
@@ -187,14 +200,14 @@ fn search_op<'a>(mut scanner: Scanner<'a>) -> Result<Cow<'a, str>, Fault> {
 
 /// The error for a frame that begins at `start`, with its corr wherever in the frame that stands.
 #[cold]
-fn frame_error(fault: Fault, mut start: Scanner<'_>, text: &str) -> FrameError {
+fn frame_error(error: ScanError, mut start: Scanner<'_>, text: &str) -> FrameError {
     let mut corr: Option<String> = None;
     // Whatever is wrong with the frame may be found again on the way; what matters is what was read before.
     let _ = start.object(|scanner, name| match name {
         "corr" => scanner.fill(&mut corr),
         _ => scanner.raw().map(drop),
     });
-    let Refusal { code, message } = fault.refusal(text);
+    let ParseError { code, message } = error.parse_error(text);
     FrameError {
         code,
         message,
@@ -202,8 +215,8 @@ fn frame_error(fault: Fault, mut start: Scanner<'_>, text: &str) -> FrameError {
     }
 }
 
-fn without_corr(refusal: Refusal) -> FrameError {
-    let Refusal { code, message } = refusal;
+fn without_corr(error: ParseError) -> FrameError {
+    let ParseError { code, message } = error;
     FrameError {
         code,
         message,

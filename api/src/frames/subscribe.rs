@@ -2,11 +2,11 @@
 
 use super::required;
 use crate::options::SubscribeOptions;
-use crate::scan::{Fault, Scanner};
+use crate::scan::{ScanError, Scanner};
 use crate::write::ObjectWriter;
 use std::borrow::Cow;
 
-/// A subscription that is asked for.
+/// A subscription that is requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscribe<'a> {
     /// A topic or a pattern.
@@ -32,7 +32,7 @@ impl<'a> Subscribe<'a> {
     pub(super) fn read(
         scanner: &mut Scanner<'a>,
         corr: &mut Option<Cow<'a, str>>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, ScanError> {
         let mut topic = None;
         let mut group = None;
         let mut options = Box::<SubscribeOptions>::default();
@@ -41,7 +41,11 @@ impl<'a> Subscribe<'a> {
             "group" => scanner.fill(&mut group),
             "opts" => scanner.fill(&mut *options),
             "corr" => scanner.fill(corr),
-            _ => scanner.ignore(),
+            "op" => scanner.ignore(),
+            _ => {
+                let known = ["topic", "group", "opts", "corr"];
+                Err(ScanError::unknown(name, &known, SubscribeOptions::FIELDS))
+            }
         })?;
         Ok(Self {
             topic: required(topic, "topic")?,

@@ -1,6 +1,6 @@
 //! Ages as people write them: `30s`, `12h`, `3d`.
 
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ToJson, write_text};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
@@ -57,9 +57,9 @@ impl<'de> Deserialize<'de> for Age {
 }
 
 impl<'a> FromJson<'a> for Age {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let text = scanner.text()?;
-        Self::parse(&text).ok_or_else(|| Fault::wrong(EXPECTED.to_owned()))
+        Self::parse(&text).ok_or_else(|| ScanError::wrong(EXPECTED.to_owned()))
     }
 }
 
@@ -69,4 +69,4 @@ impl ToJson for Age {
     }
 }
 
-const EXPECTED: &str = "it has to be an age like 30s, 12h or 3d (ms, s, m, h, d, w)";
+const EXPECTED: &str = "expected an age like 30s, 12h or 3d (ms, s, m, h, d, w)";

@@ -19,7 +19,7 @@ pub struct BulkReply {
     pub failed: u64,
     /// The bad lines.
     pub errors: Vec<LineError>,
-    /// How many more bad lines there were than are told, where they are too many.
+    /// How many bad lines were left out of `errors`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub errors_left_out: u64,
     /// Why the rest of the body was not read: it broke off, or the server could not go on.
@@ -32,17 +32,17 @@ pub struct BulkReply {
 pub struct LineError {
     /// The number of the line, from 1.
     pub line: u64,
-    /// The code as a word.
+    /// The code.
     pub code: String,
     /// What is wrong with it.
     pub error: String,
 }
 
 impl BulkReply {
-    /// Counts a bad line, and tells it while fewer than `told_limit` are.
-    pub fn fail(&mut self, line: u64, code: Code, error: impl Into<String>, told_limit: usize) {
+    /// Counts a bad line, and reports it while there are fewer than `report_limit`.
+    pub fn fail(&mut self, line: u64, code: Code, error: impl Into<String>, report_limit: usize) {
         self.failed += 1;
-        if self.errors.len() >= told_limit {
+        if self.errors.len() >= report_limit {
             self.errors_left_out += 1;
             return;
         }

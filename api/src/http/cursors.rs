@@ -2,7 +2,7 @@
 
 use crate::frames::required;
 use crate::options::{Position, PositionParts};
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, ToJson};
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ pub struct Seek {
     pub group: String,
     /// Where to: `from` with `ts`, `afterId` or `seq`.
     pub to: Position,
-    /// Only say what would happen.
+    /// Dry run.
     pub dry_run: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct SeekReply {
     pub topic: String,
     /// The group.
     pub group: String,
-    /// Whether it only says what would happen.
+    /// Whether it was a dry run.
     pub dry_run: bool,
     /// The last settled position after it.
     pub cursor: u64,
@@ -85,7 +85,7 @@ pub struct SeekReply {
 }
 
 impl<'a> FromJson<'a> for Seek {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let (mut topic, mut group, mut dry_run) = (None, None, false);
         let mut to = PositionParts::default();
         scanner.object(|scanner, name| match name {
@@ -94,7 +94,11 @@ impl<'a> FromJson<'a> for Seek {
             "dry_run" => scanner.fill(&mut dry_run),
             _ => match to.take(scanner, name) {
                 Some(taken) => taken,
-                None => scanner.ignore(),
+                None => {
+                    let own: &[&str] = &["topic", "group", "dry_run"];
+                    let known = [own, &PositionParts::FIELDS].concat();
+                    Err(ScanError::unknown(name, &known, &[]))
+                }
             },
         })?;
         Ok(Self {

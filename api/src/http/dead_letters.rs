@@ -4,9 +4,9 @@ use super::bulk::is_zero;
 use super::query::{Query, QueryWriter};
 use super::settle::FailedId;
 use crate::code::Code;
+use crate::error::ParseError;
 use crate::frames::required;
-use crate::refusal::Refusal;
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -52,11 +52,11 @@ pub struct Redrive<'a> {
     pub topic: Cow<'a, str>,
     /// The dead letters; all of them where none are named.
     pub ids: Option<Vec<Cow<'a, str>>>,
-    /// Only say what would happen.
+    /// Dry run.
     pub dry_run: bool,
     /// At most this many events per second.
     pub rate: Option<u32>,
-    /// Goes out instead of the original's payload; only for a single letter.
+    /// Goes out instead of the original's payload; only for a single dead letter.
     pub payload: Option<&'a str>,
     /// Also what has been sent round before.
     pub force: bool,
@@ -64,16 +64,16 @@ pub struct Redrive<'a> {
     pub to_all: bool,
 }
 
-/// The query of `DELETE /dlq`: which letters go.
+/// The query of `DELETE /dlq`: which dead letters go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoveLettersQuery {
     /// The topic that the events came from.
     pub topic: String,
-    /// Which of its letters.
+    /// Which of its dead letters.
     pub which: WhichLetters,
 }
 
-/// Which letters are removed.
+/// Which dead letters are removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhichLetters {
     /// `ids`, with commas between.
@@ -89,27 +89,27 @@ pub enum WhichLetters {
 pub struct RemovedLetters {
     /// The topic.
     pub topic: String,
-    /// How many letters were removed.
+    /// How many dead letters were removed.
     pub removed: u64,
-    /// Ids that no letter has.
+    /// Ids that no dead letter has.
     pub unknown: Vec<String>,
 }
 
 impl RemoveLettersQuery {
     /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, Refusal> {
+    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
         let ids = query.get("ids").map(|ids| {
             let ids = ids.split(',').filter(|id| !id.is_empty());
             ids.map(str::to_owned).collect()
         });
-        let is_set = |name| Ok::<_, Refusal>(query.flag(name)? == Some(true));
+        let is_set = |name| Ok::<_, ParseError>(query.flag(name)? == Some(true));
         let which = match (ids, is_set("redriven")?, is_set("all")?) {
             (Some(ids), false, false) => WhichLetters::Ids(ids),
             (None, true, false) => WhichLetters::Redriven,
             (None, false, true) => WhichLetters::All,
             _ => {
-                let why = "one of ids, redriven and all has to say which letters are removed";
-                return Err(Refusal::new(Code::BadFrame, why));
+                let message = "one of ids, redriven and all is required";
+                return Err(ParseError::new(Code::BadFrame, message));
             }
         };
         Ok(Self {
@@ -147,23 +147,23 @@ pub fn write_dead_letter(out: &mut Vec<u8>, event_json: &[u8], is_redriven: bool
 pub struct RedriveReply {
     /// The topic.
     pub topic: String,
-    /// Whether it only says what would happen.
+    /// Whether it was a dry run.
     pub dry_run: bool,
-    /// How many letters were meant.
+    /// How many dead letters were meant.
     pub matched: u64,
     /// How many were sent round again.
     pub redriven: u64,
-    /// The letters that were not, and why.
+    /// The dead letters that were not, and why.
     pub failed: Vec<FailedId>,
-    /// How many more there were than are told, where they are too many.
+    /// How many were left out of `failed`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_left_out: u64,
 }
 
 impl RedriveReply {
-    /// Counts a letter that was not sent, and tells it while fewer than `told_limit` are.
-    pub fn fail(&mut self, failed: FailedId, told_limit: usize) {
-        if self.failed.len() < told_limit {
+    /// Counts a dead letter that was not sent, and reports it while there are fewer than `report_limit`.
+    pub fn fail(&mut self, failed: FailedId, report_limit: usize) {
+        if self.failed.len() < report_limit {
             self.failed.push(failed);
         } else {
             self.failed_left_out += 1;
@@ -171,8 +171,12 @@ impl RedriveReply {
     }
 }
 
+const REDRIVE_FIELDS: &[&str] = &[
+    "topic", "ids", "all", "dry_run", "rate", "payload", "force", "to",
+];
+
 impl<'a> FromJson<'a> for Redrive<'a> {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let (mut topic, mut ids, mut payload) = (None, None::<Vec<_>>, None);
         let (mut rate, mut all) = (None, None);
         let (mut dry_run, mut force) = (false, false);
@@ -189,12 +193,13 @@ impl<'a> FromJson<'a> for Redrive<'a> {
             }
             "force" => scanner.fill(&mut force),
             "to" => scanner.fill(&mut to),
-            _ => scanner.ignore(),
+            _ => Err(ScanError::unknown(name, REDRIVE_FIELDS, &[])),
         })?;
-        let wrong = |field: &str, why: &str| Err(Fault::wrong(why.to_owned()).within(field));
+        let wrong =
+            |field: &str, reason: &str| Err(ScanError::wrong(reason.to_owned()).within(field));
         match (&ids, all) {
             (Some(_), Some(true)) => return wrong("all", "ids name the letters already"),
-            (None, Some(false)) => return Err(Fault::missing("ids")),
+            (None, Some(false)) => return Err(ScanError::missing("ids")),
             _ => {}
         }
         if payload.is_some() && ids.as_ref().is_none_or(|ids| ids.len() != 1) {
@@ -203,10 +208,10 @@ impl<'a> FromJson<'a> for Redrive<'a> {
         let to_all = match to.as_deref() {
             None | Some("group") => false,
             Some("all") => true,
-            Some(_) => return wrong("to", "it has to be \"group\" or \"all\""),
+            Some(_) => return wrong("to", "expected \"group\" or \"all\""),
         };
         if rate == Some(0) {
-            return wrong("rate", "it has to be at least 1");
+            return wrong("rate", "must be at least 1");
         }
         Ok(Self {
             topic: required(topic, "topic")?,

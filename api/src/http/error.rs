@@ -1,13 +1,13 @@
 //! The body of every reply that is an error.
 
 use crate::code::Code;
-use crate::refusal::Refusal;
+use crate::error::ParseError;
 use serde::{Deserialize, Serialize};
 
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorBody {
-    /// The code as a word, for a newer server may know more of them.
+    /// The code, for a newer server may know more of them.
     pub code: String,
     /// What is wrong, for people.
     pub error: String,
@@ -32,8 +32,8 @@ impl ErrorBody {
     }
 }
 
-impl From<Refusal> for ErrorBody {
-    fn from(refusal: Refusal) -> Self {
-        Self::new(refusal.code, refusal.message)
+impl From<ParseError> for ErrorBody {
+    fn from(error: ParseError) -> Self {
+        Self::new(error.code, error.message)
     }
 }

@@ -1,10 +1,10 @@
-//! `/groups`: the groups of a topic as they stand.
+//! `/groups`: the groups of a topic as they are.
 
 use super::query::{Query, QueryWriter};
+use crate::error::ParseError;
 use crate::frames::required;
 use crate::options::{Filter, Ordering};
-use crate::refusal::Refusal;
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, ToJson};
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub struct GroupChange {
 }
 
 impl<'a> FromJson<'a> for GroupChange {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let (mut topic, mut group) = (None, None);
         let (mut max_attempts, mut ordering, mut filter) = (None, None, None);
         scanner.object(|scanner, name| match name {
@@ -42,10 +42,10 @@ impl<'a> FromJson<'a> for GroupChange {
             "maxAttempts" => scanner.fill(&mut max_attempts),
             "ordering" => scanner.fill(&mut ordering),
             "filter" => scanner.fill(&mut filter),
-            // To ignore it would let the sender believe that it was changed.
-            _ => Err(Fault::wrong(
-                "a group has maxAttempts, ordering and filter".to_owned(),
-            )),
+            _ => {
+                let known = ["topic", "group", "maxAttempts", "ordering", "filter"];
+                Err(ScanError::unknown(name, &known, &[]))
+            }
         })?;
         Ok(Self {
             topic: required(topic, "topic")?,
@@ -79,7 +79,7 @@ pub struct GroupList {
     pub groups: Vec<GroupInfo>,
 }
 
-/// A group as it stands.
+/// A group as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupInfo {
     /// The topic.
@@ -140,7 +140,7 @@ pub struct GroupCounts {
     pub returned: u64,
     /// Events acknowledged.
     pub acked: u64,
-    /// Deliveries that were refused.
+    /// Deliveries that were rejected.
     pub nacked: u64,
     /// Leases that ran out.
     pub expired: u64,
@@ -154,7 +154,7 @@ pub struct GroupCounts {
 
 impl GroupQuery {
     /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, Refusal> {
+    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
         Ok(Self {
             topic: query.required("topic")?.to_owned(),
             group: query.get("group").map(str::to_owned),

@@ -2,12 +2,12 @@
 
 use super::query::{Query, QueryWriter};
 use super::read::write_events;
-use crate::refusal::Refusal;
+use crate::error::ParseError;
 use crate::write::write_text;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// Whose latest event is asked for: those of all keys where none is named.
+/// Whose latest event is requested: those of all keys where none is named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LatestQuery {
     /// The topic.
@@ -52,7 +52,7 @@ pub fn write_latest_page<'a>(
 
 impl LatestQuery {
     /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, Refusal> {
+    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
         Ok(Self {
             topic: query.required("topic")?.to_owned(),
             keys: query.all("key").map(str::to_owned).collect(),

@@ -1,10 +1,10 @@
 //! `POST /publish/:topic`: one payload, or many as lines.
 
 use super::query::Query;
+use crate::error::ParseError;
 use crate::frames::required;
 use crate::options::PublishOptions;
-use crate::refusal::Refusal;
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -37,7 +37,7 @@ pub struct Envelope<'a> {
 }
 
 /// What a publisher says in the query: `key id ts sid tags`. Tags stand one by one or with commas between.
-pub fn publish_query<'a>(query: &'a Query<'_>) -> Result<PublishOptions<'a>, Refusal> {
+pub fn publish_query<'a>(query: &'a Query<'_>) -> Result<PublishOptions<'a>, ParseError> {
     let tags = query.all("tags").flat_map(|tags| tags.split(','));
     Ok(PublishOptions {
         id: query.get("id").map(Cow::Borrowed),
@@ -59,7 +59,7 @@ pub fn is_event_header(name: &str) -> bool {
 }
 
 impl<'a> FromJson<'a> for Envelope<'a> {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let mut payload = None;
         let mut options = PublishOptions::default();
         scanner.object(|scanner, name| match name {
@@ -69,7 +69,12 @@ impl<'a> FromJson<'a> for Envelope<'a> {
             }
             _ => match options.take(scanner, name) {
                 Some(taken) => taken,
-                None => scanner.ignore(),
+                // An import takes whole records, whose position is not the importer's to choose.
+                None if matches!(name, "topic" | "seq" | "partition") => scanner.ignore(),
+                None => {
+                    let known = [&["payload"], PublishOptions::FIELDS].concat();
+                    Err(ScanError::unknown(name, &known, &[]))
+                }
             },
         })?;
         let payload = required(payload, "payload")?;

@@ -2,7 +2,7 @@
 
 use crate::frames::{DeliveryContext, required, write_context};
 use crate::options::{Position, PositionParts};
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, ToJson, write_list, write_number, write_text};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -89,7 +89,7 @@ pub fn write_pulled<'a>(
 }
 
 impl<'a> FromJson<'a> for Pull {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let (mut topic, mut group) = (None, None);
         let (mut max, mut wait_ms, mut ack_timeout_ms) = (None, None, None);
         let mut start = PositionParts::default();
@@ -101,7 +101,11 @@ impl<'a> FromJson<'a> for Pull {
             "ackTimeoutMs" => scanner.fill(&mut ack_timeout_ms),
             _ => match start.take(scanner, name) {
                 Some(taken) => taken,
-                None => scanner.ignore(),
+                None => {
+                    let own: &[&str] = &["topic", "group", "max", "wait_ms", "ackTimeoutMs"];
+                    let known = [own, &PositionParts::FIELDS].concat();
+                    Err(ScanError::unknown(name, &known, &[]))
+                }
             },
         })?;
         Ok(Self {

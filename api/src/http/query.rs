@@ -1,8 +1,8 @@
 //! Query strings: names and values with percent signs, taken apart and put together.
 
 use crate::code::Code;
+use crate::error::ParseError;
 use crate::options::{Position, PositionParts};
-use crate::refusal::Refusal;
 use std::borrow::Cow;
 
 /// The parameters of a request. A parameter that nobody asks for is ignored.
@@ -19,13 +19,13 @@ pub struct QueryWriter {
 
 impl<'a> Query<'a> {
     /// Takes apart what stands behind the question mark.
-    pub fn parse(query: &'a str) -> Result<Self, Refusal> {
+    pub fn parse(query: &'a str) -> Result<Self, ParseError> {
         let parts = query.split('&').filter(|part| !part.is_empty());
         let pairs = parts.map(|part| {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             Ok((decode(name)?, decode(value)?))
         });
-        let pairs = pairs.collect::<Result<_, Refusal>>()?;
+        let pairs = pairs.collect::<Result<_, ParseError>>()?;
         Ok(Self { pairs })
     }
 
@@ -35,8 +35,8 @@ impl<'a> Query<'a> {
     }
 
     /// The value of a parameter that has to be there.
-    pub fn required(&self, name: &str) -> Result<&str, Refusal> {
-        self.get(name).ok_or_else(|| bad(name, "it is missing"))
+    pub fn required(&self, name: &str) -> Result<&str, ParseError> {
+        self.get(name).ok_or_else(|| bad(name, "missing"))
     }
 
     /// All values of a parameter.
@@ -52,7 +52,7 @@ impl<'a> Query<'a> {
     }
 
     /// A parameter that is a whole number.
-    pub fn number(&self, name: &str) -> Result<Option<u64>, Refusal> {
+    pub fn number(&self, name: &str) -> Result<Option<u64>, ParseError> {
         let Some(value) = self.get(name) else {
             return Ok(None);
         };
@@ -60,22 +60,22 @@ impl<'a> Query<'a> {
         let number = value.parse().ok().filter(|_| !value.starts_with('+'));
         match number {
             Some(number) => Ok(Some(number)),
-            None => Err(bad(name, "it has to be a whole number from 0")),
+            None => Err(bad(name, "expected a whole number from 0")),
         }
     }
 
     /// A parameter that is yes (`1`, `true`, or nothing behind the name) or no (`0`, `false`).
-    pub fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, ParseError> {
         match self.get(name) {
             None => Ok(None),
             Some("1" | "true" | "") => Ok(Some(true)),
             Some("0" | "false") => Ok(Some(false)),
-            Some(_) => Err(bad(name, "it has to be 1 or 0")),
+            Some(_) => Err(bad(name, "expected 1 or 0")),
         }
     }
 
     /// The place that `from`, `ts`, `afterId` and `seq` name together.
-    pub fn position(&self) -> Result<Option<Position>, Refusal> {
+    pub fn position(&self) -> Result<Option<Position>, ParseError> {
         let parts = PositionParts {
             from: self.get("from").map(str::to_owned),
             ts: self.number("ts")?,
@@ -123,11 +123,11 @@ impl QueryWriter {
     }
 }
 
-fn bad(name: &str, why: &str) -> Refusal {
-    Refusal::new(Code::BadFrame, format!("{name}: {why}"))
+fn bad(name: &str, reason: &str) -> ParseError {
+    ParseError::new(Code::BadFrame, format!("{name}: {reason}"))
 }
 
-fn decode(text: &str) -> Result<Cow<'_, str>, Refusal> {
+fn decode(text: &str) -> Result<Cow<'_, str>, ParseError> {
     if !text.contains(['%', '+']) {
         return Ok(Cow::Borrowed(text));
     }
@@ -146,7 +146,7 @@ fn decode(text: &str) -> Result<Cow<'_, str>, Refusal> {
             _ => byte,
         });
     }
-    let text = String::from_utf8(bytes).map_err(|_| bad("query", "it has to be UTF-8"))?;
+    let text = String::from_utf8(bytes).map_err(|_| bad("query", "must be UTF-8"))?;
     Ok(Cow::Owned(text))
 }
 

@@ -1,8 +1,8 @@
 //! Reading stored events: `/replay`, `/export`, `/sse` and `/dlq`.
 
 use super::query::{Query, QueryWriter};
+use crate::error::ParseError;
 use crate::options::Position;
-use crate::refusal::Refusal;
 use crate::write::{write_list, write_number, write_text};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -81,7 +81,7 @@ pub(super) fn write_events<'a>(
 
 impl ReadQuery {
     /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, Refusal> {
+    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
         Ok(Self {
             topic: query.required("topic")?.to_owned(),
             start: query.position()?,
@@ -102,7 +102,7 @@ impl ReadQuery {
 
 impl ExportQuery {
     /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, Refusal> {
+    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
         Ok(Self {
             topic: query.required("topic")?.to_owned(),
             from_ts: query.number("fromTs")?,

@@ -11,7 +11,7 @@ pub struct SettleReply {
     /// For which it was not, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedId>,
-    /// What an ACK published in the same step.
+    /// What an ACK published atomically with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedEvent>,
 }
@@ -21,7 +21,7 @@ pub struct SettleReply {
 pub struct FailedId {
     /// Its id.
     pub id: String,
-    /// The code as a word.
+    /// The code.
     pub code: String,
     /// Why.
     pub error: String,

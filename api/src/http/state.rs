@@ -1,17 +1,17 @@
 //! `GET /list/:topic`: the states of a topic's keys, those that fit some fields of their payloads.
 
 use super::query::{Query, QueryWriter};
-use crate::refusal::Refusal;
+use crate::error::ParseError;
 use crate::write::{write_number, write_text};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// Parameters that are not fields of a payload. A field of the same name is asked for as `payload.<name>`.
+/// Parameters that are not fields of a payload. A field of the same name is requested as `payload.<name>`.
 const RESERVED: [&str; 5] = ["offset", "limit", "prefix", "at", "token"];
 /// Says that a parameter is a field, whatever its name.
 const FIELD_PREFIX: &str = "payload.";
 
-/// Which states are asked for.
+/// Which states are requested.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListQuery {
     /// How many of those that fit are passed over.
@@ -61,7 +61,7 @@ pub struct ListPage {
 
 impl ListQuery {
     /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, Refusal> {
+    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
         let field = |(name, value): (&str, &str)| {
             let path = match name.strip_prefix(FIELD_PREFIX) {
                 Some(path) => path,

@@ -189,25 +189,22 @@ fn wrong_queries_are_named() {
             .and_then(|query| ReadQuery::parse(&query).and(ExportQuery::parse(&query).map(drop)));
         read.unwrap_err().message
     };
-    assert_eq!(refusal("from=latest"), "topic: it is missing");
+    assert_eq!(refusal("from=latest"), "topic: missing");
     assert_eq!(
         refusal("topic=t&ts=x"),
-        "ts: it has to be a whole number from 0"
+        "ts: expected a whole number from 0"
     );
     assert_eq!(
         refusal("topic=t&limit=%2B1"),
-        "limit: it has to be a whole number from 0"
+        "limit: expected a whole number from 0"
     );
-    assert_eq!(
-        refusal("topic=t&from=ts"),
-        "ts: it is missing, and from asks for it"
-    );
-    assert_eq!(refusal("topic=t&ndjson=2"), "ndjson: it has to be 1 or 0");
+    assert_eq!(refusal("topic=t&from=ts"), "ts: missing, required by from");
+    assert_eq!(refusal("topic=t&ndjson=2"), "ndjson: expected 1 or 0");
     assert_eq!(
         refusal("topic=%f"),
         "query: two hexadecimal digits have to follow %"
     );
-    assert_eq!(refusal("topic=%ff"), "query: it has to be UTF-8");
+    assert_eq!(refusal("topic=%ff"), "query: must be UTF-8");
 }
 
 #[test]
@@ -219,26 +216,20 @@ fn wrong_bodies_are_named() {
     let says = |code, text: &str| (code, text.to_owned());
     let bad_frame = |text| says(Code::BadFrame, text);
     let bad_json = |text| says(Code::BadJson, text);
-    assert_eq!(
-        seek(b"{\"topic\":\"t\"}"),
-        bad_frame("group: it is missing")
-    );
+    assert_eq!(seek(b"{\"topic\":\"t\"}"), bad_frame("group: missing"));
     assert_eq!(
         seek(b"{\"topic\":\"t\",\"group\":\"g\"}"),
-        bad_frame("from: it is missing")
+        bad_frame("from: missing")
     );
     assert_eq!(
         seek(b"{\"topic\":\"t\",\"group\":\"g\",\"from\":\"seq\",\"seq\":\"1\"}"),
-        bad_frame("seq: it has to be a whole number from 0 to 18446744073709551615, not a string")
+        bad_frame("seq: expected a whole number from 0 to 18446744073709551615, found a string")
     );
     assert_eq!(
         seek(b""),
-        bad_json("not JSON at byte 0: it ends where a value should stand")
+        bad_json("expected a value, found the end at byte 0")
     );
-    assert_eq!(
-        seek(b"\xff"),
-        bad_json("not JSON at byte 0: it is not UTF-8")
-    );
+    assert_eq!(seek(b"\xff"), bad_json("invalid UTF-8 at byte 0"));
     // Two bodies are no JSON, which is the better thing to say.
     assert_eq!(seek(b"{\"topic\":\"t\"} {}").0, Code::BadJson);
     let redrive = |body: &'static str| Redrive::parse(body.as_bytes()).unwrap_err().message;
@@ -250,26 +241,23 @@ fn wrong_bodies_are_named() {
         redrive(r#"{"topic":"t","ids":["a"],"all":true}"#),
         "all: ids name the letters already"
     );
-    assert_eq!(
-        redrive(r#"{"topic":"t","all":false}"#),
-        "ids: it is missing"
-    );
+    assert_eq!(redrive(r#"{"topic":"t","all":false}"#), "ids: missing");
     assert_eq!(
         redrive(r#"{"topic":"t","rate":0}"#),
-        "rate: it has to be at least 1"
+        "rate: must be at least 1"
     );
     let config = |body: &'static str| TopicConfig::parse(body.as_bytes()).unwrap_err().message;
     assert_eq!(
         config(r#"{"retantion":"3d"}"#),
-        "retantion: a topic has no such setting"
+        "retantion: unknown field; did you mean retention?"
     );
     assert_eq!(
         config(r#"{"retention":"3 days"}"#),
-        "retention: it has to be an age like 30s, 12h or 3d (ms, s, m, h, d, w)"
+        "retention: expected an age like 30s, 12h or 3d (ms, s, m, h, d, w)"
     );
     assert_eq!(
         config(r#"{"durability":"none"}"#),
-        "durability: it has to be fsync or os"
+        "durability: expected fsync or os"
     );
 }
 

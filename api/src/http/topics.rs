@@ -1,7 +1,7 @@
 //! `/topics`: what there is, and how it is kept.
 
 use super::age::Age;
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, ToJson};
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub struct TopicConfig {
     pub partitions: Option<u32>,
 }
 
-/// A topic as it stands.
+/// A topic as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicInfo {
     /// Its name.
@@ -69,7 +69,7 @@ pub struct TopicList {
 }
 
 impl Durability {
-    /// The word on the wire.
+    /// Its name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fsync => "fsync",
@@ -78,9 +78,19 @@ impl Durability {
     }
 }
 
-/// A field that nobody knows is refused: a misspelt `retention` would keep or lose what it should not.
+const TOPIC_FIELDS: &[&str] = &[
+    "durability",
+    "retention",
+    "max_bytes",
+    "max_events",
+    "compaction",
+    "snapshot_topic",
+    "snapshot_interval",
+    "partitions",
+];
+
 impl<'a> FromJson<'a> for TopicConfig {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let mut config = Self::default();
         scanner.object(|scanner, name| match name {
             "durability" => scanner.fill(&mut config.durability),
@@ -91,7 +101,7 @@ impl<'a> FromJson<'a> for TopicConfig {
             "snapshot_topic" => scanner.fill(&mut config.snapshot_topic),
             "snapshot_interval" => scanner.fill(&mut config.snapshot_interval),
             "partitions" => scanner.fill(&mut config.partitions),
-            _ => Err(Fault::wrong("a topic has no such setting".to_owned())),
+            _ => Err(ScanError::unknown(name, TOPIC_FIELDS, &[])),
         })?;
         Ok(config)
     }
@@ -113,11 +123,11 @@ impl ToJson for TopicConfig {
 }
 
 impl<'a> FromJson<'a> for Durability {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         match &*scanner.text()? {
             "fsync" => Ok(Self::Fsync),
             "os" => Ok(Self::Os),
-            _ => Err(Fault::wrong("it has to be fsync or os".to_owned())),
+            _ => Err(ScanError::wrong("expected fsync or os".to_owned())),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The routes.
 
+use super::dashboard_paths as dashboard;
 use super::operation::Operation;
 use super::schema::reference;
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ pub(super) fn all() -> Value {
         "/import": {"post": import()},
         "/replay": {"get": replay()},
         "/export": {"get": export()},
+        "/find": {"get": find()},
         "/latest-by-key": {"get": latest_by_key()},
         "/snap/{topic}/{key}": {"get": snap()},
         "/list/{topic}": {"get": list_states()},
@@ -28,6 +30,12 @@ pub(super) fn all() -> Value {
         "/ack": {"post": settle("ack", "Acknowledge events, and publish in the same step", "Ack")},
         "/nack": {"post": settle("nack", "Give events back; they come again", "Nack")},
         "/modack": {"post": settle("modack", "Hold events longer", "Modack")},
+        "/history": {"get": dashboard::history()},
+        "/histogram": {"get": dashboard::histogram()},
+        "/attention": {"get": dashboard::attention()},
+        "/causes": {"get": dashboard::causes()},
+        "/status": {"get": dashboard::status()},
+        "/access": {"get": dashboard::access()},
         "/metrics": {"get": metrics()},
         "/healthz": {"get": health("healthz", "Whether the server is well")},
         "/livez": {"get": health("livez", "Whether the process is alive")},
@@ -93,6 +101,28 @@ fn export() -> Value {
             "application/x-ndjson": {"schema": {"type": "string", "description": "A Record on each line."}},
             "application/json": {"schema": {"type": "array", "items": reference("Record")}},
         }))
+        .build()
+}
+
+fn find() -> Value {
+    let count = || json!({"type": "integer", "minimum": 0});
+    let limit = json!({"type": "integer", "minimum": 1, "maximum": 1_000, "default": 100});
+    let header = json!({"type": "string", "pattern": "^[^:]+:"});
+    Operation::new("find", "Events by header or by cause")
+        .required_query("topic", "The topic; it must have `index_headers`.")
+        .query(
+            "header",
+            header,
+            "`name:value` of a header in `index_headers`.",
+        )
+        .query(
+            "caused_by",
+            json!({"type": "string"}),
+            "Events that name this id in `caused_by`.",
+        )
+        .query("after_seq", count(), "Only events behind this position.")
+        .query("limit", limit, "The most events of one page.")
+        .reply("Events in the order of their positions.", "FindPage")
         .build()
 }
 
@@ -186,8 +216,16 @@ fn sse() -> Value {
 }
 
 fn list_topics() -> Value {
-    Operation::new("listTopics", "All topics")
-        .reply("In the order of their names.", "TopicList")
+    let operation = Operation::new("listTopics", "All topics, or a page of them");
+    let columns = ["topic", "events", "bytes", "rate"];
+    dashboard::page(operation, &columns)
+        .replies(
+            "200",
+            "In the order of their names, or as the page says.",
+            json!({
+                "application/json": {"schema": {"oneOf": [reference("TopicList"), reference("TopicPage")]}},
+            }),
+        )
         .build()
 }
 
@@ -242,10 +280,30 @@ fn change_group() -> Value {
 }
 
 fn list_groups() -> Value {
-    Operation::new("listGroups", "The groups of a topic")
-        .required_query("topic", "The topic.")
-        .query("group", json!({"type": "string"}), "Only this group.")
-        .reply("In the order of their names.", "GroupList")
+    let text = || json!({"type": "string"});
+    let operation = Operation::new(
+        "listGroups",
+        "The groups of a topic, or a page of all groups",
+    )
+    .query("topic", text(), "The topic; all topics with a limit.")
+    .query("group", text(), "Only this group.");
+    let columns = [
+        "topic",
+        "group",
+        "lag",
+        "oldest",
+        "in_flight",
+        "redelivered",
+        "dead_lettered",
+    ];
+    dashboard::page(operation, &columns)
+        .replies(
+            "200",
+            "In the order of their names, or as the page says.",
+            json!({
+                "application/json": {"schema": {"oneOf": [reference("GroupList"), reference("GroupPage")]}},
+            }),
+        )
         .build()
 }
 

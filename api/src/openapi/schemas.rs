@@ -1,5 +1,6 @@
 //! The schemas of all bodies.
 
+mod dashboard;
 mod events;
 mod groups;
 mod settling;
@@ -17,6 +18,7 @@ pub(super) fn all() -> Value {
         topics::all(),
         groups::all(),
         settling::all(),
+        dashboard::all(),
         shared(),
     ];
     for (name, schema) in parts.into_iter().flatten() {

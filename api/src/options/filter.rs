@@ -1,6 +1,6 @@
 //! Which events a group wants.
 
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, ToJson};
 use std::collections::BTreeMap;
 
@@ -15,18 +15,14 @@ pub struct Filter {
     pub tags: Vec<String>,
 }
 
-/// Unlike elsewhere, a field that nobody knows is refused: to ignore it would let events through that the sender
-/// believes to be held back.
 impl<'a> FromJson<'a> for Filter {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let mut filter = Self::default();
         scanner.object(|scanner, name| match name {
             "key" => scanner.fill(&mut filter.key),
             "headers" => scanner.fill(&mut filter.headers),
             "tags" => scanner.fill(&mut filter.tags),
-            _ => Err(Fault::wrong(
-                "a filter has key, headers and tags".to_owned(),
-            )),
+            _ => Err(ScanError::unknown(name, &["key", "headers", "tags"], &[])),
         })?;
         Ok(filter)
     }

@@ -1,6 +1,6 @@
 //! Places in a topic: where a new group begins, where a cursor is set to, where a reader starts.
 
-use crate::scan::{Fault, Scanner};
+use crate::scan::{ScanError, Scanner};
 use crate::write::ObjectWriter;
 
 /// A place in a topic.
@@ -52,12 +52,15 @@ impl Position {
 }
 
 impl PositionParts {
+    /// The names of the fields.
+    pub(crate) const FIELDS: [&'static str; 4] = ["from", "ts", "afterId", "seq"];
+
     /// Takes the value of a field if it is one of these; otherwise `None`, and nothing was taken.
     pub(crate) fn take(
         &mut self,
         scanner: &mut Scanner<'_>,
         name: &str,
-    ) -> Option<Result<(), Fault>> {
+    ) -> Option<Result<(), ScanError>> {
         Some(match name {
             "from" => scanner.fill(&mut self.from),
             "ts" => scanner.fill(&mut self.ts),
@@ -69,14 +72,14 @@ impl PositionParts {
 
     /// The place that is named, `None` where none is. A time, id or position alone says enough without `from`: to
     /// start at the latest event instead would pass over what was asked for.
-    pub(crate) fn position(self) -> Result<Option<Position>, Fault> {
+    pub(crate) fn position(self) -> Result<Option<Position>, ScanError> {
         let Some(from) = self.from else {
             return match (self.ts, self.after_id, self.seq) {
                 (None, None, None) => Ok(None),
                 (Some(ts), None, None) => Ok(Some(Position::Ts(ts))),
                 (None, Some(id), None) => Ok(Some(Position::AfterId(id))),
                 (None, None, Some(seq)) => Ok(Some(Position::Seq(seq))),
-                _ => Err(wrong("it has to say which of ts, afterId and seq is meant")),
+                _ => Err(wrong("missing; says which of ts, afterId and seq applies")),
             };
         };
         let position = match from.as_str() {
@@ -85,17 +88,15 @@ impl PositionParts {
             "ts" => self.ts.map(Position::Ts),
             "afterId" => self.after_id.map(Position::AfterId),
             "seq" => self.seq.map(Position::Seq),
-            _ => return Err(wrong("it has to be latest, earliest, ts, afterId or seq")),
+            _ => return Err(wrong("expected latest, earliest, ts, afterId or seq")),
         };
         match position {
             Some(position) => Ok(Some(position)),
-            None => {
-                Err(Fault::wrong("it is missing, and from asks for it".to_owned()).within(&from))
-            }
+            None => Err(ScanError::wrong("missing, required by from".to_owned()).within(&from)),
         }
     }
 }
 
-fn wrong(why: &str) -> Fault {
-    Fault::wrong(why.to_owned()).within("from")
+fn wrong(reason: &str) -> ScanError {
+    ScanError::wrong(reason.to_owned()).within("from")
 }

@@ -1,6 +1,6 @@
 //! What a publisher may say about an event.
 
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, ToJson};
 use std::borrow::Cow;
 
@@ -24,13 +24,17 @@ pub struct PublishOptions<'a> {
 }
 
 impl<'a> PublishOptions<'a> {
+    /// The names of the options.
+    pub(crate) const FIELDS: &'static [&'static str] =
+        &["id", "ts", "key", "headers", "tags", "caused_by", "sid"];
+
     /// Takes the value of a field if it is one of the options; otherwise `None`, and nothing was taken.
     #[inline]
     pub(crate) fn take(
         &mut self,
         scanner: &mut Scanner<'a>,
         name: &str,
-    ) -> Option<Result<(), Fault>> {
+    ) -> Option<Result<(), ScanError>> {
         Some(match name {
             "id" => scanner.fill(&mut self.id),
             "ts" => scanner.fill(&mut self.ts),
@@ -57,14 +61,14 @@ impl<'a> PublishOptions<'a> {
 }
 
 impl<'a> FromJson<'a> for PublishOptions<'a> {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let mut options = Self::default();
         if scanner.null() {
             return Ok(options);
         }
         scanner.object(|scanner, name| match options.take(scanner, name) {
             Some(taken) => taken,
-            None => scanner.ignore(),
+            None => Err(ScanError::unknown(name, Self::FIELDS, &[])),
         })?;
         Ok(options)
     }

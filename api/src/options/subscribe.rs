@@ -1,7 +1,7 @@
 //! What a subscriber may ask for.
 
 use super::{Filter, Position, PositionParts};
-use crate::scan::{Fault, FromJson, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, ToJson};
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ pub enum Ordering {
 }
 
 impl Ordering {
-    /// The word on the wire.
+    /// Its name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -49,8 +49,26 @@ impl Ordering {
     }
 }
 
+impl SubscribeOptions {
+    /// The names of the options.
+    pub(crate) const FIELDS: &'static [&'static str] = &[
+        "from",
+        "ts",
+        "afterId",
+        "seq",
+        "batchSize",
+        "maxInFlight",
+        "ackTimeoutMs",
+        "maxAttempts",
+        "manualAck",
+        "filter",
+        "topics",
+        "ordering",
+    ];
+}
+
 impl<'a> FromJson<'a> for SubscribeOptions {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let mut options = Self::default();
         if scanner.null() {
             return Ok(options);
@@ -67,7 +85,7 @@ impl<'a> FromJson<'a> for SubscribeOptions {
             "ordering" => scanner.fill(&mut options.ordering),
             _ => match start.take(scanner, name) {
                 Some(taken) => taken,
-                None => scanner.ignore(),
+                None => Err(ScanError::unknown(name, Self::FIELDS, &[])),
             },
         })?;
         options.start = start.position()?;
@@ -99,11 +117,11 @@ impl ToJson for SubscribeOptions {
 }
 
 impl<'a> FromJson<'a> for Ordering {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         match &*scanner.text()? {
             "none" => Ok(Self::None),
             "key" => Ok(Self::Key),
-            _ => Err(Fault::wrong("it has to be none or key".to_owned())),
+            _ => Err(ScanError::wrong("expected none or key".to_owned())),
         }
     }
 }

@@ -33,7 +33,7 @@ fn nearly_json() -> impl Strategy<Value = String> {
     ]
 }
 
-fn whole<'a, T: FromJson<'a>>(text: &'a str) -> Result<T, Fault> {
+fn whole<'a, T: FromJson<'a>>(text: &'a str) -> Result<T, ScanError> {
     let mut scanner = Scanner::new(text);
     let value = T::from_json(&mut scanner)?;
     scanner.end()?;

@@ -11,7 +11,7 @@ use crate::report::{Goal, Line, Unit};
 use crate::sampling::Samples;
 use crate::scale::Scale;
 use crate::table::Bench;
-use prombus_log::Durability;
+use prombus_store::Durability;
 use std::path::Path;
 use std::time::Instant;
 
@@ -23,18 +23,18 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
     let records = Records::new(&payloads)?;
     let batches = bench.scale.events / BATCH_EVENTS;
     let mut log = Both::default();
-    let (mut plain, mut spelling) = (Both::default(), Both::default());
+    let (mut plain, mut encoding) = (Both::default(), Both::default());
     for repeat in 0..=bench.scale.repeats {
         let through_log = measured(bench, |path, scale| through_log(path, scale, &payloads))?;
         let plainly = measured(bench, |path, _| plain::append(path, &records, batches))?;
-        let spelt = measured(bench, |path, _| {
+        let encoded = measured(bench, |path, _| {
             plain::spell_and_append(path, &payloads, batches)
         })?;
         // The first round is for nothing: it pays for memory that the system has to find.
         if repeat > 0 {
             log.push(through_log);
             plain.push(plainly);
-            spelling.push(spelt);
+            encoding.push(encoded);
         }
     }
     let line = |what: &str, samples| Line::new(what, Unit::EventsPerSecond, samples);
@@ -43,7 +43,7 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
         line(what, log.written.clone())
             .beside("plain checksum and write", plain.written)
             .goal(Goal::RatioAtLeast(0.6)),
-        line(what, log.written).beside("plain, spelling the records too", spelling.written),
+        line(what, log.written).beside("plain, encoding the records too", encoding.written),
         line("the same until all is on the disk", log.synced)
             .beside("plain, and one fdatasync", plain.synced),
     ])

@@ -34,11 +34,11 @@ pub(super) fn lines(what: &str, points: Points) -> Vec<Line> {
         .map(|(at, (number, samples))| {
             let what = what.replace("{}", &with_commas(number));
             let line = Line::new(what, Unit::NanosPerEvent, samples);
-            match at_smallest(at) {
-                true => line,
-                false => line
-                    .beside("at the smallest", smallest.clone())
-                    .goal(Goal::RatioAtMost(FLAT_RATIO)),
+            if at_smallest(at) {
+                line
+            } else {
+                line.beside("at the smallest", smallest.clone())
+                    .goal(Goal::RatioAtMost(FLAT_RATIO))
             }
         })
         .collect()

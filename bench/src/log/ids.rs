@@ -7,7 +7,8 @@ use crate::log_work::{BATCH_EVENTS, draft, make_topics, nanos_each, open_log, to
 use crate::report::{Goal, Line, Unit, with_commas};
 use crate::sampling::Samples;
 use crate::table::Bench;
-use prombus_log::{Batch, Draft, Durability, Id, Log};
+use prombus_log::Log;
+use prombus_store::{Batch, Draft, Durability, Id};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -69,7 +70,7 @@ fn publish(log: &Log, topic: &Arc<str>, random: &mut Random, events: u64) -> Out
         let mut batch = Batch::new();
         for _ in 0..BATCH_EVENTS {
             let id = random.uuid();
-            let id = Id::own(&id).ok_or("an id that the log does not take")?;
+            let id = Id::from_client(&id).ok_or("an id that the log does not take")?;
             let event = Draft {
                 id: Some(id),
                 ..draft("{\"done\":true}")

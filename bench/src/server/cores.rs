@@ -3,7 +3,7 @@
 
 use super::{Served, runtime};
 use crate::Outcome;
-use crate::peers::payload::Payload;
+use crate::payload::Payload;
 use crate::report::{Line, Unit};
 use crate::sampling::Samples;
 use crate::table::Bench;

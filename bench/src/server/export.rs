@@ -3,8 +3,8 @@
 
 use super::{Served, runtime};
 use crate::Outcome;
-use crate::peers::http;
-use crate::peers::payload::Payload;
+use crate::http;
+use crate::payload::Payload;
 use crate::report::{Goal, Line, Unit};
 use crate::sampling::in_turns;
 use crate::table::Bench;
@@ -60,9 +60,10 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
         let mut received = 0;
         let count = |piece: &[u8]| received += piece.len();
         runtime.block_on(http::stream(served.address, &request, "", count))?;
-        match received as f64 == bytes {
-            true => Ok(bytes / begun.elapsed().as_secs_f64()),
-            false => Err("the export was not the same again".into()),
+        if received as f64 == bytes {
+            Ok(bytes / begun.elapsed().as_secs_f64())
+        } else {
+            Err("the export was not the same again".into())
         }
     };
     let plain = || plain_copy(&path).map(|seconds| bytes / seconds);
@@ -78,9 +79,10 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
             };
             runtime.block_on(http::stream(served.address, &request, "", count))?;
         }
-        match lines == events {
-            true => Ok(received as f64 / begun.elapsed().as_secs_f64()),
-            false => Err(format!("{lines} of {events} events were exported").into()),
+        if lines == events {
+            Ok(received as f64 / begun.elapsed().as_secs_f64())
+        } else {
+            Err(format!("{lines} of {events} events were exported").into())
         }
     };
     let (each, alone) = in_turns(bench.scale.repeats, each, export)?;

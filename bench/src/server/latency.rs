@@ -2,7 +2,7 @@
 
 use super::{Served, runtime};
 use crate::Outcome;
-use crate::peers::payload::{Checker, Payload};
+use crate::payload::{Checker, Payload};
 use crate::report::{Goal, Line, Unit};
 use crate::sampling::Samples;
 use crate::table::Bench;

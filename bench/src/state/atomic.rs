@@ -1,5 +1,5 @@
-//! Consuming events and publishing a result for each: in one atomic step, beside publishing and then acknowledging.
-//! Topics have `fsync` durability, because a step is durable before it is answered.
+//! Consuming events and publishing a result for each: in one atomic batch, beside publishing and then acknowledging.
+//! Topics have `fsync` durability, because a step is durable before it is acknowledged.
 
 use crate::Outcome;
 use crate::bus_work::{publish, run as run_on, runtime, synced_file_bus};
@@ -27,7 +27,7 @@ enum How {
     EachInAStep,
     /// Each result in a publish of its own, and when they are stored each acknowledgement.
     EachInTwo,
-    /// All that were taken with all their results in one step.
+    /// All that were taken with all their results in one atomic batch.
     AllInAStep,
     /// All results in one publish, and when they are stored the acknowledgements.
     AllInTwo,
@@ -44,7 +44,7 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
             let _guard = runtime.enter();
             synced_file_bus(&path, scale)?
         };
-        let work = worked(bus, payloads.clone(), scale.step_events, how);
+        let work = worked(bus, payloads.clone(), scale.ack_publish_events, how);
         let rate = run_on(&runtime, work)?;
         remove(&path)?;
         Ok(rate)

@@ -44,9 +44,12 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
         Ok(folded.len())
     })?;
     let expected = run_on(&runtime, timed(bus.clone(), How::WholeLog))?.1;
-    let check = |(seconds, table): (f64, Table)| match table == expected {
-        true => Ok(seconds * 1e3),
-        false => Err(format!("{} keys instead of {snapshot}", table.len()).into()),
+    let check = |(seconds, table): (f64, Table)| {
+        if table == expected {
+            Ok(seconds * 1e3)
+        } else {
+            Err(format!("{} keys instead of {snapshot}", table.len()).into())
+        }
     };
     let measure = |how| check(run_on(&runtime, timed(bus.clone(), how))?);
     let (measured, beside) = in_turns(

@@ -2,7 +2,7 @@
 
 use super::Bus;
 use crate::dead_letters::marks_key;
-use crate::error::{AdminError, AlreadyExists, UnknownTopic};
+use crate::error::{AdminError, TopicExists, UnknownTopic};
 use crate::group::Ended;
 use crate::group::record::{GroupRecord, record_prefix};
 use crate::names::check_topic;
@@ -17,7 +17,7 @@ impl Bus {
         self.check_topic_change(topic, config)?;
         if self.core.store.topic(topic).is_some() {
             let topic = topic.into();
-            return Err(AlreadyExists { topic }.into());
+            return Err(TopicExists { topic }.into());
         }
         self.put_topic(topic, config).await
     }
@@ -33,7 +33,7 @@ impl Bus {
         self.put_topic(topic, config).await
     }
 
-    /// A topic as it stands.
+    /// The current state of a topic.
     pub fn topic(&self, topic: &str) -> Result<TopicInfo, AdminError> {
         check_topic(topic)?;
         let info = self.core.store.topic(topic);

@@ -9,8 +9,8 @@ use crate::group::status::GroupStatus;
 use crate::group::{Cursor, Ended, Explanation, GroupConfig, GroupInfo, Lag, SeekEffect, StartAt};
 use crate::names::{check_group, check_topic};
 use crate::pattern::Pattern;
-use crate::subscription::pattern_start::pattern_key;
-use prombus_store::{Batch, Change, Expect, Keyed, ReadLimit, StoredEvent};
+use crate::subscription::pattern_group::pattern_key;
+use prombus_store::{Batch, Change, Expect, Keyed, ReadFrom, ReadLimit, StoredEvent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Bus {
                 Some(((group, false), Some(keyed)))
             })
             .collect();
-        for name in self.registry.served(topic) {
+        for name in self.registry.running_in(topic) {
             groups.insert((name.group, name.ephemeral), None);
         }
         let mut infos = Vec::with_capacity(groups.len());
@@ -44,7 +44,7 @@ impl Bus {
                 infos.push(self.describe_stored(&name, &record));
                 continue;
             }
-            match self.registry.ask(&name, Command::Describe).await {
+            match self.registry.call(&name, Command::Describe).await {
                 Ok(info) => infos.push(info),
                 // It went away while the others were asked.
                 Err(GroupError::UnknownGroup(_)) => {}
@@ -77,16 +77,16 @@ impl Bus {
         }
     }
 
-    /// A group as it stands.
+    /// The current state of a group.
     pub async fn group(&self, topic: &str, group: &str) -> Result<GroupInfo, GroupError> {
         let name = self.name(topic, group)?;
-        self.registry.ask(&name, Command::Describe).await
+        self.registry.call(&name, Command::Describe).await
     }
 
     /// Why nothing is flowing to a group.
     pub async fn explain(&self, topic: &str, group: &str) -> Result<Explanation, GroupError> {
         let name = self.name(topic, group)?;
-        self.registry.ask(&name, Command::Explain).await
+        self.registry.call(&name, Command::Explain).await
     }
 
     /// The last settled position of a group.
@@ -142,7 +142,7 @@ impl Bus {
         let name = self.name(topic, group)?;
         let request = config.request()?;
         let configure = |reply| Command::Configure(request.clone(), reply);
-        self.registry.ask(&name, configure).await
+        self.registry.call(&name, configure).await
     }
 
     /// Removes a group. Its subscriptions end. One of a pattern that follows the topic goes on, and begins in it anew; named
@@ -155,7 +155,7 @@ impl Bus {
         }
         let name = self.name(topic, group)?;
         let remove = |reply| Command::Remove(Ended::GroupRemoved, reply);
-        self.registry.ask(&name, remove).await
+        self.registry.call(&name, remove).await
     }
 
     async fn remove_pattern_group(&self, pattern: &Pattern, group: &str) -> Result<(), GroupError> {
@@ -180,7 +180,7 @@ impl Bus {
         for info in topics.filter(|info| pattern.matches(&info.name)) {
             let name = self.name(&info.name, group)?;
             let remove = |reply| Command::Remove(Ended::GroupRemoved, reply);
-            match self.registry.ask(&name, remove).await {
+            match self.registry.call(&name, remove).await {
                 Ok(()) | Err(GroupError::UnknownGroup(_) | GroupError::UnknownTopic(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -201,7 +201,7 @@ impl Bus {
             let place = place.clone();
             Command::Seek(Seek { place, dry_run }, reply)
         };
-        self.registry.ask(&name, seek).await
+        self.registry.call(&name, seek).await
     }
 
     fn name(&self, topic: &str, group: &str) -> Result<GroupName, GroupError> {
@@ -214,7 +214,7 @@ impl Bus {
             group,
             ephemeral: true,
         };
-        name.ephemeral = self.registry.is_served(&name);
+        name.ephemeral = self.registry.is_running(&name);
         Ok(name)
     }
 
@@ -255,7 +255,11 @@ impl Bus {
             events: 1,
             bytes: 1,
         };
-        let page = self.core.store.read(topic, seq, limit).await?;
+        let page = self
+            .core
+            .store
+            .read(topic, ReadFrom::Seq(seq), limit)
+            .await?;
         Ok(page.events.into_iter().next())
     }
 }

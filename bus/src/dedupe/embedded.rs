@@ -5,17 +5,17 @@
 //! looking one up reads one record, marking compares and sets one, several buses on one store never disagree, and
 //! each write drops what has run out in the record that it touches.
 
+mod maintenance;
 mod slot;
-mod upkeep;
 
 use super::DedupeStore;
 use crate::error::DedupeError;
+use maintenance::Maintenance;
 use prombus_store::{Answer, Batch, Change, Clock, CommitError, Expect, LimitReached, Store};
 use slot::{Slot, slot_key};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use upkeep::Upkeep;
 
 /// How many records a scope's marks are spread over.
 const SLOTS: u64 = 4_096;
@@ -39,7 +39,7 @@ pub struct EmbeddedDedupe {
 struct Inner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    upkeep: Upkeep,
+    maintenance: Maintenance,
     max_bytes: u64,
     forgotten: AtomicU64,
 }
@@ -54,7 +54,7 @@ impl EmbeddedDedupe {
             inner: Arc::new(Inner {
                 store,
                 clock,
-                upkeep: Upkeep::default(),
+                maintenance: Maintenance::default(),
                 max_bytes,
                 forgotten: AtomicU64::new(0),
             }),
@@ -97,7 +97,7 @@ impl DedupeStore for EmbeddedDedupe {
 
 impl Inner {
     async fn mark(&self, key: &Arc<str>, id: &str, ttl_ms: u64) -> Result<(), DedupeError> {
-        if self.upkeep.is_due(self.clock.now_ms()) {
+        if self.maintenance.is_due(self.clock.now_ms()) {
             self.prune().await?;
         }
         for _ in 0..MAX_TRIES {
@@ -124,7 +124,7 @@ impl Inner {
             });
             match self.store.commit(batch).await {
                 Ok(_) => {
-                    self.upkeep.changed(old_bytes, new_bytes);
+                    self.maintenance.changed(old_bytes, new_bytes);
                     self.forgotten.fetch_add(forgotten, Ordering::Relaxed);
                     return Ok(());
                 }
@@ -137,8 +137,8 @@ impl Inner {
 
     fn check_room(&self, old_bytes: u64, new_bytes: u64) -> Result<(), LimitReached> {
         let grows = new_bytes > old_bytes;
-        if grows && self.upkeep.held_bytes() + (new_bytes - old_bytes) > self.max_bytes {
-            self.upkeep.is_full();
+        if grows && self.maintenance.held_bytes() + (new_bytes - old_bytes) > self.max_bytes {
+            self.maintenance.is_full();
             return Err(LimitReached {
                 name: "dedupe_bytes",
                 limit: self.max_bytes,
@@ -151,7 +151,7 @@ impl Inner {
 impl fmt::Debug for EmbeddedDedupe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EmbeddedDedupe")
-            .field("held_bytes", &self.inner.upkeep.held_bytes())
+            .field("held_bytes", &self.inner.maintenance.held_bytes())
             .field("forgotten", &self.forgotten())
             .finish_non_exhaustive()
     }

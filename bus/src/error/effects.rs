@@ -1,6 +1,6 @@
 //! The errors of what is built on topics and groups: dedupe marks and projectors.
 
-use super::facts::{BadOption, BadTopic};
+use super::facts::{InvalidField, InvalidTopic};
 use prombus_store::{CommitError, LimitReached, ReadError};
 use std::sync::Arc;
 use thiserror::Error;
@@ -24,12 +24,12 @@ pub enum DedupeError {
 pub enum ProjectorError {
     /// A topic's name is not one.
     #[error(transparent)]
-    BadTopic(#[from] BadTopic),
+    InvalidTopic(#[from] InvalidTopic),
     /// What the projector says of itself makes no sense.
     #[error(transparent)]
-    BadOption(#[from] BadOption),
+    InvalidField(#[from] InvalidField),
     /// A projector is a task, and needs a runtime to be put on.
-    #[error("a projector has to be started inside a tokio runtime")]
+    #[error("a projector must be started inside a tokio runtime")]
     NoRuntime,
     /// The bus is closed.
     #[error("the bus is closed")]

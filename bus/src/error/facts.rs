@@ -1,173 +1,91 @@
-//! The facts, one small struct each.
+//! The facts: one small struct for each thing that can be wrong.
 
 use super::operations::PublishError;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// How much of a bad name an error repeats.
+/// How many characters of an invalid name an error quotes.
 const QUOTED_CHARS: usize = 64;
 
-/// A topic's name is not one.
+/// An invalid topic name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{name:?} is no topic name: {why}")]
-pub struct BadTopic {
-    /// The name, cut where it is long.
+#[error("invalid topic name {name:?}: {reason}")]
+pub struct InvalidTopic {
+    /// The name, truncated if long.
     pub name: String,
-    /// What is wrong with it.
-    pub why: &'static str,
+    /// The rule that it breaks.
+    pub reason: &'static str,
 }
 
-/// A group's name is not one.
+/// An invalid group name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{name:?} is no group name: {why}")]
-pub struct BadGroup {
-    /// The name, cut where it is long.
+#[error("invalid group name {name:?}: {reason}")]
+pub struct InvalidGroup {
+    /// The name, truncated if long.
     pub name: String,
-    /// What is wrong with it.
-    pub why: &'static str,
+    /// The rule that it breaks.
+    pub reason: &'static str,
 }
 
-/// A pattern is not one.
+/// An invalid topic pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{pattern:?} is no pattern: {why}")]
-pub struct BadPattern {
-    /// The pattern, cut where it is long.
+#[error("invalid pattern {pattern:?}: {reason}")]
+pub struct InvalidPattern {
+    /// The pattern, truncated if long.
     pub pattern: String,
-    /// What is wrong with it.
-    pub why: &'static str,
+    /// The rule that it breaks.
+    pub reason: &'static str,
 }
 
-/// A publisher's own id is not one.
+/// A field of an event or an option with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{id:?} is no event id: it has to be 1 to 64 printable ASCII characters")]
-pub struct BadId {
-    /// The id, cut where it is long.
-    pub id: String,
+#[error("invalid {field}: {reason}")]
+pub struct InvalidField {
+    /// The field or option, as this crate names it.
+    pub field: &'static str,
+    /// The rule that its value breaks.
+    pub reason: String,
 }
 
-/// A key is too long.
+/// A part of an event that exceeds its limit.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the key has {bytes} bytes, {limit} are allowed")]
-pub struct BadKey {
-    /// How long it is.
-    pub bytes: usize,
-    /// How long it may be.
-    pub limit: usize,
-}
-
-/// A session id is too long or empty.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the sid has {bytes} bytes, 1 to {limit} are allowed")]
-pub struct BadSid {
-    /// How long it is.
-    pub bytes: usize,
-    /// How long it may be.
-    pub limit: usize,
-}
-
-/// A publisher's own time is not one that JSON readers keep exactly.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("ts {ts} is beyond 9007199254740991, the largest integer that every JSON reader keeps")]
-pub struct BadTs {
-    /// The time given.
-    pub ts: u64,
-}
-
-/// The headers are not as they may be.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum BadHeader {
-    /// A name is empty.
-    #[error("a header has no name")]
-    NoName,
-    /// A name stands twice.
-    #[error("the header {name:?} stands twice")]
-    Twice {
-        /// The name, cut where it is long.
-        name: String,
-    },
-    /// There are too many.
-    #[error("{count} headers, {limit} are allowed")]
-    TooMany {
-        /// How many there are.
-        count: usize,
-        /// How many there may be.
-        limit: usize,
-    },
-    /// Together they are too long.
-    #[error("the headers have {bytes} bytes together, {limit} are allowed")]
-    TooLong {
-        /// Bytes of all names and values.
-        bytes: usize,
-        /// How many there may be.
-        limit: usize,
-    },
-}
-
-/// The tags are not as they may be.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("up to {max_items} tags of 1 to {max_bytes} bytes are allowed")]
-pub struct BadTag {
-    /// How many there may be.
-    pub max_items: usize,
-    /// How long each may be.
-    pub max_bytes: usize,
-}
-
-/// The ids in `caused_by` are not as they may be.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("up to {max_items} ids in caused_by of 1 to {max_bytes} bytes are allowed")]
-pub struct BadCause {
-    /// How many there may be.
-    pub max_items: usize,
-    /// How long each may be.
-    pub max_bytes: usize,
-}
-
-/// A payload is too large.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the payload has {bytes} bytes, {limit} are allowed")]
+#[error("{field} too large: {size} {unit}, the limit is {limit}")]
 pub struct TooLarge {
-    /// How large it is.
-    pub bytes: usize,
-    /// How large it may be.
+    /// The part.
+    pub field: &'static str,
+    /// Its size.
+    pub size: usize,
+    /// The largest size allowed.
     pub limit: usize,
+    /// What `size` and `limit` count.
+    pub unit: &'static str,
 }
 
-/// A payload is not JSON.
+/// A payload that is not JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("not JSON at byte {at}: {why}")]
-pub struct BadJson {
+#[error("invalid JSON: {reason} at byte {at}")]
+pub struct InvalidJson {
     /// Where the scanner stopped.
     pub at: usize,
-    /// What it expected.
-    pub why: &'static str,
+    /// What it expected there.
+    pub reason: &'static str,
 }
 
-/// A value cannot be written as JSON.
+/// A value that cannot be serialized as JSON, or a payload that cannot be deserialized as the value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the value cannot be written as JSON: {why}")]
-pub struct BadValue {
-    /// What its serializer said.
-    pub why: String,
+#[error("invalid payload: {reason}")]
+pub struct InvalidPayload {
+    /// The error of the serializer or deserializer.
+    pub reason: String,
 }
 
-/// An option has a value that makes no sense.
+/// The topic has no event with this id, or the group has no lease on it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("option {name}: {why}")]
-pub struct BadOption {
-    /// The option.
-    pub name: &'static str,
-    /// What is wrong with its value.
-    pub why: String,
-}
-
-/// The topic does not hold an event with this id, or the group does not hold it.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("topic {topic} holds no event {id:?}")]
+#[error("topic {topic} has no event {id:?}")]
 pub struct UnknownId {
     /// The topic.
     pub topic: Arc<str>,
-    /// The id, cut where it is long.
+    /// The id, truncated if long.
     pub id: String,
 }
 
@@ -181,50 +99,52 @@ pub struct UnknownGroup {
     pub group: Arc<str>,
 }
 
-/// What was to be made is there already.
+/// The topic to be created exists.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("topic {topic} exists already")]
-pub struct AlreadyExists {
+#[error("topic {topic} already exists")]
+pub struct TopicExists {
     /// The topic.
     pub topic: Arc<str>,
 }
 
-/// Another member holds the event now.
+/// Another member holds the lease on the event now.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the lease on the event at seq {seq} was lost: another member holds it")]
+#[error("lease lost on the event at seq {seq}: another member holds it")]
 pub struct LeaseLost {
     /// The event's position.
     pub seq: u64,
 }
 
-/// The event is settled, so what was to be published together with that is not published once more.
+/// The event is settled, so its results are not published a second time.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the event at seq {seq} is settled already, or about to be: nothing was published with it")]
+#[error("the event at seq {seq} is already settled or being settled; nothing was published")]
 pub struct AlreadySettled {
     /// The event's position.
     pub seq: u64,
 }
 
-/// One of the events that were to be published together is not as it should be.
+/// One event of an atomic batch is invalid or was rejected by the store.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("publish {at}: {error}")]
 pub struct NotPublished {
-    /// Its place among them, from 0.
+    /// Its index in the batch, from 0.
     pub at: usize,
-    /// What is wrong with it.
+    /// Why it was not published.
     pub error: PublishError,
 }
 
-/// A member asks for something that belongs to the group, and the group has it otherwise.
+/// A member asked for a value of an option that belongs to the group, and the group has another one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{option} belongs to the group, and group {group} of topic {topic} has another")]
+#[error(
+    "{field} differs from that of group {group} of topic {topic}; leave it out, or change the group"
+)]
 pub struct GroupMismatch {
     /// The topic.
     pub topic: Arc<str>,
     /// The group.
     pub group: Arc<str>,
-    /// The option as the wire names it.
-    pub option: &'static str,
+    /// The option, as this crate names it.
+    pub field: &'static str,
 }
 
 /// Another bus on the same store has taken the group over.
@@ -237,37 +157,53 @@ pub struct TakenOver {
     pub group: Arc<str>,
 }
 
-impl BadTopic {
-    pub(crate) fn new(name: &str, why: &'static str) -> Self {
+impl InvalidTopic {
+    pub(crate) fn new(name: &str, reason: &'static str) -> Self {
         let name = quoted(name);
-        Self { name, why }
+        Self { name, reason }
     }
 }
 
-impl BadGroup {
-    pub(crate) fn new(name: &str, why: &'static str) -> Self {
+impl InvalidGroup {
+    pub(crate) fn new(name: &str, reason: &'static str) -> Self {
         let name = quoted(name);
-        Self { name, why }
+        Self { name, reason }
     }
 }
 
-impl BadPattern {
-    pub(crate) fn new(pattern: &str, why: &'static str) -> Self {
+impl InvalidPattern {
+    pub(crate) fn new(pattern: &str, reason: &'static str) -> Self {
         let pattern = quoted(pattern);
-        Self { pattern, why }
+        Self { pattern, reason }
     }
 }
 
-impl BadId {
-    pub(crate) fn new(id: &str) -> Self {
-        Self { id: quoted(id) }
+impl InvalidField {
+    /// An error about a field.
+    pub fn new(field: &'static str, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self { field, reason }
+    }
+
+    /// An error about an event id, which it quotes.
+    pub fn id(id: &str) -> Self {
+        let id = quoted(id);
+        Self::new(
+            "id",
+            format!("{id:?} is not 1 to 64 printable ASCII characters"),
+        )
     }
 }
 
-impl BadOption {
-    pub(crate) fn new(name: &'static str, why: impl Into<String>) -> Self {
-        let why = why.into();
-        Self { name, why }
+impl TooLarge {
+    pub(crate) fn bytes(field: &'static str, size: usize, limit: usize) -> Self {
+        let unit = "bytes";
+        Self {
+            field,
+            size,
+            limit,
+            unit,
+        }
     }
 }
 
@@ -280,7 +216,7 @@ impl UnknownId {
     }
 }
 
-/// The beginning of a text that a caller sent, for an error to repeat.
+/// The first characters of a text that a caller sent, for an error to quote.
 pub(crate) fn quoted(text: &str) -> String {
     text.chars().take(QUOTED_CHARS).collect()
 }

@@ -1,4 +1,4 @@
-//! One enum per operation, with the word that the wire uses for each error.
+//! One enum per operation. Each says whether the operation may succeed when it is tried again.
 
 use super::facts::*;
 use prombus_store::{CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic};
@@ -10,12 +10,12 @@ use thiserror::Error;
 pub enum OpenError {
     /// An option makes no sense.
     #[error(transparent)]
-    BadOption(#[from] BadOption),
+    InvalidField(#[from] InvalidField),
     /// A topic default's pattern is not one.
     #[error(transparent)]
-    BadPattern(#[from] BadPattern),
+    InvalidPattern(#[from] InvalidPattern),
     /// The bus runs its groups as tasks and needs a runtime to put them on.
-    #[error("a bus has to be opened inside a tokio runtime")]
+    #[error("a bus must be opened inside a tokio runtime")]
     NoRuntime,
 }
 
@@ -27,27 +27,15 @@ pub enum OpenError {
 )]
 pub enum PublishError {
     #[error(transparent)]
-    BadTopic(#[from] BadTopic),
+    InvalidTopic(#[from] InvalidTopic),
     #[error(transparent)]
-    BadJson(#[from] BadJson),
+    InvalidJson(#[from] InvalidJson),
     #[error(transparent)]
-    BadValue(#[from] BadValue),
+    InvalidPayload(#[from] InvalidPayload),
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     #[error(transparent)]
-    BadId(#[from] BadId),
-    #[error(transparent)]
-    BadTs(#[from] BadTs),
-    #[error(transparent)]
-    BadKey(#[from] BadKey),
-    #[error(transparent)]
-    BadSid(#[from] BadSid),
-    #[error(transparent)]
-    BadHeader(#[from] BadHeader),
-    #[error(transparent)]
-    BadTag(#[from] BadTag),
-    #[error(transparent)]
-    BadCause(#[from] BadCause),
+    InvalidField(#[from] InvalidField),
     #[error(transparent)]
     UnknownTopic(#[from] UnknownTopic),
     #[error(transparent)]
@@ -68,13 +56,13 @@ pub enum PublishError {
 )]
 pub enum SubscribeError {
     #[error(transparent)]
-    BadTopic(#[from] BadTopic),
+    InvalidTopic(#[from] InvalidTopic),
     #[error(transparent)]
-    BadPattern(#[from] BadPattern),
+    InvalidPattern(#[from] InvalidPattern),
     #[error(transparent)]
-    BadGroup(#[from] BadGroup),
+    InvalidGroup(#[from] InvalidGroup),
     #[error(transparent)]
-    BadOption(#[from] BadOption),
+    InvalidField(#[from] InvalidField),
     #[error(transparent)]
     UnknownTopic(#[from] UnknownTopic),
     #[error(transparent)]
@@ -86,13 +74,13 @@ pub enum SubscribeError {
 pub enum GroupError {
     /// The topic's name is not one.
     #[error(transparent)]
-    BadTopic(#[from] BadTopic),
+    InvalidTopic(#[from] InvalidTopic),
     /// The group's name is not one.
     #[error(transparent)]
-    BadGroup(#[from] BadGroup),
+    InvalidGroup(#[from] InvalidGroup),
     /// A position makes no sense.
     #[error(transparent)]
-    BadOption(#[from] BadOption),
+    InvalidField(#[from] InvalidField),
     /// There is no such topic.
     #[error(transparent)]
     UnknownTopic(#[from] UnknownTopic),
@@ -109,14 +97,14 @@ pub enum GroupError {
     #[error(transparent)]
     GroupMismatch(#[from] GroupMismatch),
     /// What is stored of the group cannot be understood. It is left as it is.
-    #[error("the stored state of group {group} of topic {topic} is damaged: {why}")]
+    #[error("the stored state of group {group} of topic {topic} is damaged: {reason}")]
     Damaged {
         /// The topic.
         topic: Arc<str>,
         /// The group.
         group: Arc<str>,
         /// What its reader said.
-        why: Arc<str>,
+        reason: Arc<str>,
     },
     /// The store could not be read.
     #[error("reading failed: {cause}")]
@@ -140,11 +128,11 @@ pub enum GroupError {
 )]
 pub enum AdminError {
     #[error(transparent)]
-    BadTopic(#[from] BadTopic),
+    InvalidTopic(#[from] InvalidTopic),
     #[error(transparent)]
-    BadOption(#[from] BadOption),
+    InvalidField(#[from] InvalidField),
     #[error(transparent)]
-    AlreadyExists(#[from] AlreadyExists),
+    TopicExists(#[from] TopicExists),
     #[error(transparent)]
     UnknownTopic(#[from] UnknownTopic),
     #[error(transparent)]
@@ -163,7 +151,7 @@ pub enum SettleError {
     /// Another member holds the event.
     #[error(transparent)]
     LeaseLost(#[from] LeaseLost),
-    /// The topic holds no such event, or nobody holds the one to be extended.
+    /// The topic has no such event, or no member holds a lease on the one to be extended.
     #[error(transparent)]
     UnknownId(#[from] UnknownId),
     /// The store does not take the group's record, so that the event will be delivered again after a restart.
@@ -173,17 +161,17 @@ pub enum SettleError {
         cause: Arc<str>,
     },
     /// The group's owner is gone, with the bus or with the topic.
-    #[error("the group is not served any more")]
+    #[error("the group is no longer served")]
     Gone,
 }
 
 /// Why events were not acknowledged and nothing was published with them.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum StepError {
+pub enum AckPublishError {
     /// An event may not be published, or was not.
     #[error(transparent)]
     NotPublished(#[from] NotPublished),
-    /// An event is settled, or another step that settles it is under way.
+    /// An event is settled, or being settled by another transaction.
     #[error(transparent)]
     AlreadySettled(#[from] AlreadySettled),
     /// Another member holds an event, or the cursor was set since it was delivered.
@@ -192,14 +180,14 @@ pub enum StepError {
     /// The topic holds no such event.
     #[error(transparent)]
     UnknownId(#[from] UnknownId),
-    /// One step acknowledges events of one group: these are of several, or there are none.
-    #[error("a step acknowledges one event at least, and all of them have to be of one group")]
+    /// A transaction acknowledges events of one group: these are of several, or there are none.
+    #[error("acknowledge at least one event, and only events of one group")]
     NotOneGroup,
     /// Another bus on the same store has the group now.
     #[error(transparent)]
     TakenOver(#[from] TakenOver),
-    /// The store did not take the step. Where it failed while writing, only a store that is opened again knows whether
-    /// the whole step is in it or nothing.
+    /// The store rejected the transaction. Where it failed while writing, only a reopened store knows whether
+    /// it was committed.
     #[error(transparent)]
     StoreFailed(#[from] StoreFailed),
     /// A limit of the store was reached.
@@ -209,100 +197,96 @@ pub enum StepError {
     #[error("the bus is closed")]
     Closed,
     /// The group's owner is gone, with the bus or with the topic.
-    #[error("the group is not served any more")]
+    #[error("the group is no longer served")]
     Gone,
 }
 
 impl PublishError {
-    /// The word that the wire uses for it.
-    pub fn code(&self) -> &'static str {
+    /// Whether publishing the same event again may succeed.
+    pub fn is_retryable(&self) -> bool {
         match self {
-            Self::BadTopic(_) => "bad_topic",
-            Self::BadJson(_) | Self::BadValue(_) => "bad_json",
-            Self::TooLarge(_)
-            | Self::BadKey(_)
-            | Self::BadHeader(BadHeader::TooMany { .. } | BadHeader::TooLong { .. }) => "too_large",
-            Self::BadId(_)
-            | Self::BadTs(_)
-            | Self::BadSid(_)
-            | Self::BadHeader(BadHeader::NoName | BadHeader::Twice { .. })
-            | Self::BadTag(_)
-            | Self::BadCause(_) => "bad_frame",
-            Self::UnknownTopic(_) => "unknown_topic",
-            Self::IdConflict(_) => "id_conflict",
-            Self::LimitReached(_) | Self::StoreFailed(_) => "publish_failed",
-            Self::Closed => "shutting_down",
+            Self::LimitReached(_) | Self::StoreFailed(_) | Self::Closed => true,
+            Self::InvalidTopic(_)
+            | Self::InvalidJson(_)
+            | Self::InvalidPayload(_)
+            | Self::TooLarge(_)
+            | Self::InvalidField(_)
+            | Self::UnknownTopic(_)
+            | Self::IdConflict(_) => false,
         }
     }
 }
 
 impl SubscribeError {
-    /// The word that the wire uses for it.
-    pub fn code(&self) -> &'static str {
+    /// Whether the same subscription may succeed later.
+    pub fn is_retryable(&self) -> bool {
         match self {
-            Self::BadTopic(_) | Self::BadPattern(_) => "bad_topic",
-            Self::BadGroup(_) => "bad_group",
-            Self::BadOption(_) => "bad_frame",
-            Self::UnknownTopic(_) => "unknown_topic",
-            Self::Group(error) => error.code(),
+            Self::Group(error) => error.is_retryable(),
+            Self::InvalidTopic(_)
+            | Self::InvalidPattern(_)
+            | Self::InvalidGroup(_)
+            | Self::InvalidField(_)
+            | Self::UnknownTopic(_) => false,
         }
     }
 }
 
 impl GroupError {
-    /// The word that the wire uses for it.
-    pub fn code(&self) -> &'static str {
+    /// Whether the same operation may succeed later.
+    pub fn is_retryable(&self) -> bool {
         match self {
-            Self::BadTopic(_) => "bad_topic",
-            Self::BadGroup(_) | Self::UnknownGroup(_) => "bad_group",
-            Self::BadOption(_) => "bad_frame",
-            Self::UnknownTopic(_) => "unknown_topic",
-            Self::UnknownId(_) => "unknown_id",
-            Self::TakenOver(_) => "lease_lost",
-            Self::GroupMismatch(_) => "group_mismatch",
-            Self::Damaged { .. } | Self::ReadFailed { .. } | Self::StoreFailed(_) => "ack_failed",
-            Self::Closed => "shutting_down",
+            Self::TakenOver(_) | Self::ReadFailed { .. } | Self::StoreFailed(_) | Self::Closed => {
+                true
+            }
+            Self::InvalidTopic(_)
+            | Self::InvalidGroup(_)
+            | Self::InvalidField(_)
+            | Self::UnknownTopic(_)
+            | Self::UnknownGroup(_)
+            | Self::UnknownId(_)
+            | Self::GroupMismatch(_)
+            | Self::Damaged { .. } => false,
         }
     }
 }
 
 impl AdminError {
-    /// The word that the wire uses for it.
-    pub fn code(&self) -> &'static str {
+    /// Whether the same operation may succeed later.
+    pub fn is_retryable(&self) -> bool {
         match self {
-            Self::BadTopic(_) => "bad_topic",
-            Self::BadOption(_) | Self::AlreadyExists(_) => "bad_frame",
-            Self::UnknownTopic(_) => "unknown_topic",
-            Self::LimitReached(_) | Self::StoreFailed(_) | Self::ReadFailed { .. } => {
-                "publish_failed"
-            }
-            Self::Closed => "shutting_down",
+            Self::LimitReached(_)
+            | Self::StoreFailed(_)
+            | Self::ReadFailed { .. }
+            | Self::Closed => true,
+            Self::InvalidTopic(_)
+            | Self::InvalidField(_)
+            | Self::TopicExists(_)
+            | Self::UnknownTopic(_) => false,
         }
     }
 }
 
 impl SettleError {
-    /// The word that the wire uses for it.
-    pub fn code(&self) -> &'static str {
+    /// Whether settling the same event again may succeed.
+    pub fn is_retryable(&self) -> bool {
         match self {
-            Self::LeaseLost(_) => "lease_lost",
-            Self::UnknownId(_) => "unknown_id",
-            Self::NotWritten { .. } | Self::Gone => "ack_failed",
+            Self::NotWritten { .. } | Self::Gone => true,
+            Self::LeaseLost(_) | Self::UnknownId(_) => false,
         }
     }
 }
 
-impl StepError {
-    /// The word that the wire uses for it.
-    pub fn code(&self) -> &'static str {
+impl AckPublishError {
+    /// Whether the same transaction may succeed when it is tried again.
+    pub fn is_retryable(&self) -> bool {
         match self {
-            Self::NotPublished(refused) => refused.error.code(),
-            Self::AlreadySettled(_) | Self::LeaseLost(_) | Self::TakenOver(_) => "lease_lost",
-            Self::UnknownId(_) => "unknown_id",
-            Self::NotOneGroup => "bad_frame",
-            Self::StoreFailed(_) | Self::LimitReached(_) => "publish_failed",
-            Self::Closed => "shutting_down",
-            Self::Gone => "ack_failed",
+            Self::NotPublished(rejected) => rejected.error.is_retryable(),
+            Self::StoreFailed(_) | Self::LimitReached(_) | Self::Closed | Self::Gone => true,
+            Self::AlreadySettled(_)
+            | Self::LeaseLost(_)
+            | Self::UnknownId(_)
+            | Self::NotOneGroup
+            | Self::TakenOver(_) => false,
         }
     }
 }
@@ -314,6 +298,9 @@ impl From<CommitError> for PublishError {
             CommitError::IdConflict(error) => Self::IdConflict(error),
             CommitError::LimitReached(error) => Self::LimitReached(error),
             CommitError::StoreFailed(error) => Self::StoreFailed(error),
+            CommitError::Unavailable { cause } | CommitError::Unknown { cause } => {
+                Self::StoreFailed(StoreFailed { cause })
+            }
             // A publish expects nothing of keyed records, so this would be the store's own mistake.
             CommitError::VersionMismatch(error) => Self::StoreFailed(StoreFailed {
                 cause: error.to_string().into(),
@@ -329,6 +316,9 @@ impl From<CommitError> for AdminError {
             CommitError::UnknownTopic(error) => Self::UnknownTopic(error),
             CommitError::LimitReached(error) => Self::LimitReached(error),
             CommitError::StoreFailed(error) => Self::StoreFailed(error),
+            CommitError::Unavailable { cause } | CommitError::Unknown { cause } => {
+                Self::StoreFailed(StoreFailed { cause })
+            }
             CommitError::VersionMismatch(_) | CommitError::IdConflict(_) => {
                 Self::StoreFailed(StoreFailed {
                     cause: error.to_string().into(),

@@ -1,13 +1,13 @@
 //! What can go wrong when state is read, now or as it was.
 
-use super::facts::{BadOption, BadTopic};
+use super::facts::{InvalidField, InvalidTopic};
 use prombus_store::{ReadError, StoreFailed, UnknownTopic};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// A topic was removed and made again while somebody followed it.
+/// A topic was deleted and re-created while it was followed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("topic {topic} was made again: it ends at seq {tail_seq}, and seq {next_seq} was to come")]
+#[error("topic {topic} was re-created: it ends at seq {tail_seq}, expected seq {next_seq}")]
 pub struct TopicReplaced {
     /// The topic.
     pub topic: Arc<str>,
@@ -20,7 +20,7 @@ pub struct TopicReplaced {
 /// What a key was at a time is not known any more.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "what {} of topic {topic} was at {at_ts} is not known any more: compaction or retention took it",
+    "the state of {} of topic {topic} at {at_ts} is gone: compaction or retention removed it",
     key.as_ref().map_or("the table".to_owned(), |key| format!("key {key:?}"))
 )]
 pub struct HistoryGone {
@@ -34,7 +34,7 @@ pub struct HistoryGone {
 
 /// There are too many keys for one answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("more than {max_keys} keys or {max_bytes} bytes of them: read them in pages")]
+#[error("more than {max_keys} keys or {max_bytes} bytes; read them in pages")]
 pub struct TooManyKeys {
     /// How many there may be.
     pub max_keys: usize,
@@ -44,7 +44,7 @@ pub struct TooManyKeys {
 
 /// What was being loaded was begun anew meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the state of topic {topic} was begun anew while it was loaded: load it again")]
+#[error("the state of topic {topic} was replaced while it was loaded; load it again")]
 pub struct StateMoved {
     /// The topic.
     pub topic: Arc<str>,
@@ -58,9 +58,9 @@ pub struct StateMoved {
 )]
 pub enum StateError {
     #[error(transparent)]
-    BadTopic(#[from] BadTopic),
+    InvalidTopic(#[from] InvalidTopic),
     #[error(transparent)]
-    BadOption(#[from] BadOption),
+    InvalidField(#[from] InvalidField),
     #[error(transparent)]
     UnknownTopic(#[from] UnknownTopic),
     #[error(transparent)]
@@ -83,9 +83,9 @@ pub enum StateError {
 )]
 pub enum FollowError {
     #[error(transparent)]
-    BadTopic(#[from] BadTopic),
+    InvalidTopic(#[from] InvalidTopic),
     #[error(transparent)]
-    BadOption(#[from] BadOption),
+    InvalidField(#[from] InvalidField),
     #[error(transparent)]
     UnknownTopic(#[from] UnknownTopic),
     #[error(transparent)]
@@ -95,16 +95,15 @@ pub enum FollowError {
 }
 
 impl StateError {
-    /// The word that the wire uses for it.
-    pub fn code(&self) -> &'static str {
+    /// Whether the same read may succeed later.
+    pub fn is_retryable(&self) -> bool {
         match self {
-            Self::BadTopic(_) => "bad_topic",
-            Self::BadOption(_) => "bad_frame",
-            Self::UnknownTopic(_) => "unknown_topic",
-            Self::TooManyKeys(_) => "too_large",
-            Self::HistoryGone(_) => "history_gone",
-            Self::StateMoved(_) | Self::ReadFailed { .. } => "read_failed",
-            Self::StoreFailed(_) => "publish_failed",
+            Self::StateMoved(_) | Self::ReadFailed { .. } | Self::StoreFailed(_) => true,
+            Self::InvalidTopic(_)
+            | Self::InvalidField(_)
+            | Self::UnknownTopic(_)
+            | Self::TooManyKeys(_)
+            | Self::HistoryGone(_) => false,
         }
     }
 }
@@ -119,13 +118,14 @@ impl From<ReadError> for StateError {
 }
 
 impl FollowError {
-    /// The word that the wire uses for it.
-    pub fn code(&self) -> &'static str {
+    /// Whether following the topic again may succeed.
+    pub fn is_retryable(&self) -> bool {
         match self {
-            Self::BadTopic(_) => "bad_topic",
-            Self::BadOption(_) => "bad_frame",
-            Self::UnknownTopic(_) | Self::TopicReplaced(_) => "unknown_topic",
-            Self::ReadFailed { .. } => "read_failed",
+            Self::ReadFailed { .. } => true,
+            Self::InvalidTopic(_)
+            | Self::InvalidField(_)
+            | Self::UnknownTopic(_)
+            | Self::TopicReplaced(_) => false,
         }
     }
 }

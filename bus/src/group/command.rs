@@ -1,53 +1,53 @@
-//! What the bus asks the owner of a group to do, each with a place for the answer.
+//! The commands that the bus sends to the owner of a group, each with its reply channel.
 
 use super::explain::Explanation;
-use super::inbox::{Refusal, StepReply};
+use super::inbox::{AckPublishReply, Nack};
 use super::info::{GroupInfo, SeekEffect};
-use super::placing::StartAt;
-use super::seat::Seat;
+use super::membership::Membership;
 use super::settings::{GroupSettings, SettingsRequest};
+use super::start_at::StartAt;
 use super::state::MemberId;
 use super::subscriber::{Ended, Subscriber};
-use crate::error::{GroupError, SettleError, StepError};
-use crate::publish::WholeBatch;
+use crate::error::{AckPublishError, GroupError, SettleError};
+use crate::publish::AtomicBatch;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// A request to the owner.
 pub(crate) enum Command {
-    /// Lets a subscription in, and makes the group where there is none.
-    Join(Box<Join>, Reply<Seat>),
+    /// Adds a member, and creates the group where there is none.
+    Join(Box<Join>, Reply<Membership>),
     /// Settles or extends events by their ids.
     Settle(SettleByIds, oneshot::Sender<Vec<Result<(), SettleError>>>),
     /// Steps of a member, each of which acknowledges events by their ids and publishes others.
-    Steps(MemberId, Vec<(StepByIds, StepReply)>),
-    /// What can be told about the group.
+    AckPublish(MemberId, Vec<(AckPublishByIds, AckPublishReply)>),
+    /// Describes the group.
     Describe(Reply<GroupInfo>),
-    /// Why nothing is flowing.
+    /// Explains why nothing is delivered.
     Explain(Reply<Explanation>),
-    /// Sets the cursor, or only says what that would do.
+    /// Sets the cursor, or reports what that would do.
     Seek(Seek, Reply<SeekEffect>),
-    /// Changes what belongs to the group.
+    /// Changes the settings of the group.
     Configure(SettingsRequest, Reply<()>),
-    /// Removes what is stored of the group, for this reason.
+    /// Removes the group's record, for this reason.
     Remove(Ended, Reply<()>),
-    /// Stops serving without touching what is stored: whoever asks removes it.
+    /// Stops without touching the record: the caller removes it.
     Abandon(Ended, Reply<()>),
 }
 
 impl Command {
-    /// Answers with an error.
-    pub(crate) fn refuse(self, error: &GroupError) {
-        // Whoever asked may have gone away, and then nobody needs the answer.
+    /// Replies with an error.
+    pub(crate) fn fail(self, error: &GroupError) {
+        // The caller may have gone away.
         match self {
             Self::Join(_, reply) => drop(reply.send(Err(error.clone()))),
             Self::Settle(what, reply) => {
                 let refused = what.ids.iter().map(|_| Err(SettleError::Gone)).collect();
                 drop(reply.send(refused));
             }
-            Self::Steps(_, steps) => {
-                for (_, reply) in steps {
-                    drop(reply.send(Err(StepError::Gone)));
+            Self::AckPublish(_, ack_publishes) => {
+                for (_, reply) in ack_publishes {
+                    drop(reply.send(Err(AckPublishError::Gone)));
                 }
             }
             Self::Describe(reply) => drop(reply.send(Err(error.clone()))),
@@ -60,23 +60,23 @@ impl Command {
     }
 }
 
-/// Where an answer goes.
+/// The reply channel of a command.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, GroupError>>;
 
-/// A subscription that wants to be a member.
+/// A subscription that joins the group.
 pub(crate) struct Join {
     pub(crate) member: MemberId,
     pub(crate) subscriber: Arc<Subscriber>,
     /// Where the group begins if it is made now.
     pub(crate) start_at: StartAt,
     pub(crate) settings: SettingsRequest,
-    /// What comes from the group of the pattern that the topic matches.
-    pub(crate) pattern: Option<OfPattern>,
+    /// The settings of the pattern's group, where the topic is joined through a pattern.
+    pub(crate) pattern: Option<PatternDefaults>,
 }
 
-/// What the group of a pattern brings along to each of its topics.
+/// What the group of a pattern gives to the group of each of its topics.
 #[derive(Debug, Clone)]
-pub(crate) struct OfPattern {
+pub(crate) struct PatternDefaults {
     /// What a group that is made now has where the request says nothing.
     pub(crate) settings: GroupSettings,
     /// The incarnation of the topic that the place to begin at is in.
@@ -91,15 +91,15 @@ pub(crate) struct SettleByIds {
 }
 
 /// Events to acknowledge by their ids, and what is published in the same step.
-pub(crate) struct StepByIds {
+pub(crate) struct AckPublishByIds {
     pub(crate) ids: Vec<String>,
-    pub(crate) events: WholeBatch,
+    pub(crate) events: AtomicBatch,
 }
 
 /// What to do with them.
 pub(crate) enum Settlement {
     Ack,
-    Nack(Refusal),
+    Nack(Nack),
     /// Without a time, as long as leases are.
     Extend {
         extend_ms: Option<u64>,

@@ -20,8 +20,8 @@ pub(crate) struct Credit {
     bytes: ByteBudget,
     /// What waits in all mailboxes of the bus.
     memory: Arc<ByteBudget>,
-    /// An owner found no bytes left; whoever gives some back wakes the first in the queue.
-    bytes_wanted: AtomicBool,
+    /// An owner found no bytes left; the next release wakes the first in the queue.
+    has_byte_waiters: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Credit {
             state: Mutex::new(state),
             bytes: ByteBudget::new(limit_bytes),
             memory,
-            bytes_wanted: AtomicBool::new(false),
+            has_byte_waiters: AtomicBool::new(false),
         }
     }
 
@@ -59,7 +59,7 @@ impl Credit {
         self.lock().room()
     }
 
-    /// Sets the limit so that `count` are left. Whoever calls this wakes the owners.
+    /// Sets the limit so that `count` are left. The caller wakes the owners.
     pub(crate) fn set_free(&self, count: usize) {
         let mut state = self.lock();
         state.limit = state.in_flight.saturating_add(count);
@@ -72,7 +72,7 @@ impl Credit {
         let taken = state.grant(wanted, inbox);
         state.in_flight += taken;
         if taken < wanted {
-            state.queue_up(inbox);
+            state.enqueue(inbox);
         }
         taken
     }
@@ -93,7 +93,7 @@ impl Credit {
             0
         };
         if reserved == 0 {
-            state.queue_up(inbox);
+            state.enqueue(inbox);
             return None;
         }
         state.reserved += reserved;
@@ -105,7 +105,7 @@ impl Credit {
     pub(crate) fn byte_room(&self, inbox: &Inbox) -> usize {
         match self.bytes_left(inbox) {
             0 => {
-                self.bytes_wanted.store(true, SeqCst);
+                self.has_byte_waiters.store(true, SeqCst);
                 // Some may have come back since.
                 self.bytes_left(inbox)
             }
@@ -124,12 +124,12 @@ impl Credit {
 
     /// Called after bytes were given back: wakes the first that waits for some, if there are enough to be worth it.
     fn bytes_returned(&self, inbox: &Inbox) {
-        if !self.bytes_wanted.load(SeqCst) {
+        if !self.has_byte_waiters.load(SeqCst) {
             return;
         }
         let is_worth_it = self.bytes.used_bytes() <= self.bytes.limit_bytes() / 2;
         if is_worth_it && self.bytes_left(inbox) > 0 {
-            self.bytes_wanted.store(false, SeqCst);
+            self.has_byte_waiters.store(false, SeqCst);
             if let Some(first) = self.lock().queue.front().and_then(Weak::upgrade) {
                 first.wake();
             }
@@ -146,16 +146,16 @@ impl Credit {
     }
 
     /// Gives back what was reserved and is not needed.
-    pub(crate) fn give_reserved(&self, count: usize, inbox: &Arc<Inbox>) {
+    pub(crate) fn release_reserved(&self, count: usize, inbox: &Arc<Inbox>) {
         let mut state = self.lock();
         state.reserved = state.reserved.saturating_sub(count);
         wake_first(&state.queue, inbox);
     }
 
     /// Queues for credit, to be woken when it is this owner's turn.
-    pub(crate) fn queue(&self, inbox: &Arc<Inbox>) {
+    pub(crate) fn enqueue(&self, inbox: &Arc<Inbox>) {
         let mut state = self.lock();
-        state.queue_up(inbox);
+        state.enqueue(inbox);
         // Some may have come back since the owner looked.
         if state.free() > 0
             && self.byte_room(inbox) > 0
@@ -169,14 +169,14 @@ impl Credit {
     }
 
     /// Gives back what was taken.
-    pub(crate) fn give(&self, count: usize, inbox: &Arc<Inbox>) {
+    pub(crate) fn release(&self, count: usize, inbox: &Arc<Inbox>) {
         let mut state = self.lock();
         state.in_flight = state.in_flight.saturating_sub(count);
         wake_first(&state.queue, inbox);
     }
 
     /// Leaves the queue: the owner has nothing to hand out, or is gone.
-    pub(crate) fn leave(&self, inbox: &Arc<Inbox>) {
+    pub(crate) fn dequeue(&self, inbox: &Arc<Inbox>) {
         let mut state = self.lock();
         if state.queue.is_empty() {
             return;
@@ -197,7 +197,7 @@ impl CreditState {
         self.limit.saturating_sub(self.in_flight)
     }
 
-    /// What nobody has reserved of it.
+    /// The room that is not reserved.
     fn free(&self) -> usize {
         self.room().saturating_sub(self.reserved)
     }
@@ -222,7 +222,7 @@ impl CreditState {
         granted
     }
 
-    fn queue_up(&mut self, inbox: &Arc<Inbox>) {
+    fn enqueue(&mut self, inbox: &Arc<Inbox>) {
         if !self.queue.iter().any(|waiting| is_same(waiting, inbox)) {
             self.queue.push_back(Arc::downgrade(inbox));
         }

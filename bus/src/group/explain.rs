@@ -4,7 +4,7 @@ use super::info::{GroupInfo, MemberInfo};
 use serde::Serialize;
 
 /// How many blocked lanes an explanation names.
-pub(crate) const MAX_TOLD_LANES: usize = 20;
+pub(crate) const MAX_REPORTED_LANES: usize = 20;
 
 /// The answer to "why does nothing come?".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -32,7 +32,7 @@ pub struct Explanation {
 pub enum Reason {
     /// Everything is settled.
     CaughtUp,
-    /// Nobody is subscribed.
+    /// The group has no members.
     NoMembers,
     /// All members asked for a pause.
     Paused,
@@ -76,7 +76,7 @@ pub(crate) struct Situation {
     /// Positions not yet read.
     pub(crate) unread: u64,
     /// Events behind others of their key.
-    pub(crate) behind: usize,
+    pub(crate) blocked_by_key: usize,
     pub(crate) window_left: usize,
     pub(crate) next_retry_ms: Option<u64>,
 }
@@ -98,7 +98,7 @@ pub(crate) fn reason(group: &GroupInfo, situation: &Situation) -> Reason {
         Reason::WindowFull
     } else if situation.unread > 0 {
         Reason::Flowing
-    } else if situation.behind > 0 {
+    } else if situation.blocked_by_key > 0 {
         Reason::KeyLanesBlocked
     } else if group.waiting > 0 {
         Reason::WaitingForBackoff
@@ -143,7 +143,7 @@ pub(crate) fn sentence(
         ),
         Reason::KeyLanesBlocked => format!(
             "{name}: {} wait behind earlier events of their key{}.",
-            situation.behind,
+            situation.blocked_by_key,
             blocked_by(lanes, now_ms)
         ),
         Reason::AllInFlight => {

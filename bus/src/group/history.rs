@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How many past attempts are told; the number of attempts itself is always exact.
-const MAX_TOLD: usize = 10;
+/// How many past attempts are kept; the number of attempts itself is always exact.
+const MAX_KEPT_ATTEMPTS: usize = 10;
 /// How much of a reason is kept.
 const MAX_REASON_BYTES: usize = 200;
 
@@ -34,12 +34,12 @@ pub(crate) struct History {
     pub(crate) is_last_lost: bool,
     /// The last of them, oldest first.
     #[serde(rename = "history")]
-    pub(crate) told: Vec<Attempt>,
+    pub(crate) recent: Vec<Attempt>,
 }
 
 impl History {
     /// Notes that delivery number `attempt` ended because the member or the server went away.
-    pub(crate) fn note_lost(&mut self, attempt: u32, failed: Attempt) {
+    pub(crate) fn record_lost(&mut self, attempt: u32, failed: Attempt) {
         self.note(attempt, failed);
         self.lost += 1;
         self.is_last_lost = true;
@@ -50,15 +50,15 @@ impl History {
         self.attempts = self.attempts.max(attempt);
         self.is_last_lost = false;
         cut(&mut failed.reason);
-        if self.told.len() >= MAX_TOLD {
-            self.told.remove(0);
+        if self.recent.len() >= MAX_KEPT_ATTEMPTS {
+            self.recent.remove(0);
         }
-        self.told.push(failed);
+        self.recent.push(failed);
     }
 
     /// Why the last delivery failed.
     pub(crate) fn last_reason(&self) -> &str {
-        self.told.last().map_or("", |attempt| &attempt.reason)
+        self.recent.last().map_or("", |attempt| &attempt.reason)
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
             );
         }
         assert_eq!(history.attempts, 25);
-        assert_eq!(history.told.len(), MAX_TOLD);
+        assert_eq!(history.recent.len(), MAX_KEPT_ATTEMPTS);
         assert_eq!(history.last_reason(), "ü".repeat(100));
     }
 }

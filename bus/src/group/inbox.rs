@@ -1,20 +1,20 @@
-//! What members send to the owner of their group. A message is put in place without waiting, and the owner takes all
+//! The messages of members to the owner of their group. Sending never waits, and the owner takes all
 //! of them at once, so a thousand acknowledgements cost one wake-up.
 
 use super::state::{MemberId, Retry, Settled};
-use crate::error::{SettleError, StepError};
+use crate::error::{AckPublishError, SettleError};
 use crate::memory::ByteBudget;
-use crate::publish::{Published, WholeBatch};
+use crate::publish::{AtomicBatch, Published};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
 /// Beyond this many waiting messages, extensions are dropped: everything else comes at most once per lease and is
 /// bounded by what is in flight.
-const MAX_BEFORE_EXTENSIONS: usize = 1 << 20;
+const MAX_MESSAGES_WITH_EXTENSIONS: usize = 1 << 20;
 
 /// A lease, named by whoever holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LeaseName {
+pub(crate) struct LeaseId {
     pub(crate) member: MemberId,
     pub(crate) seq: u64,
     pub(crate) number: u64,
@@ -24,17 +24,17 @@ pub(crate) struct LeaseName {
 #[derive(Debug)]
 pub(crate) enum Message {
     /// The event is done.
-    Ack(LeaseName),
+    Ack(LeaseId),
     /// The event failed.
-    Nack(LeaseName, Box<Refusal>),
+    Nack(LeaseId, Box<Nack>),
     /// It takes longer.
-    Extend(LeaseName, u64),
+    Extend(LeaseId, u64),
     /// As one of the above, and the member wants to know what came of it.
     Confirm(Box<Message>, oneshot::Sender<Result<Settled, SettleError>>),
     /// Events are done and others are published, in one step.
-    Step(Box<StepRequest>),
+    AckPublish(Box<AckPublishRequest>),
     /// The member did not look at these (position, lease number) and gives them back.
-    GiveBack(MemberId, Vec<(u64, u64)>),
+    Release(MemberId, Vec<(u64, u64)>),
     /// The member wants other leases from now on.
     SetAckTimeout(MemberId, Option<u64>),
     /// The member is gone.
@@ -43,30 +43,30 @@ pub(crate) enum Message {
 
 /// Why an event failed and when it is to come back.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct Nack {
     pub(crate) reason: String,
     pub(crate) retry: Retry,
 }
 
 /// Events of one member that are acknowledged in one step with publishing others.
 #[derive(Debug)]
-pub(crate) struct StepRequest {
-    pub(crate) leases: Vec<LeaseName>,
-    pub(crate) events: WholeBatch,
-    pub(crate) reply: StepReply,
+pub(crate) struct AckPublishRequest {
+    pub(crate) leases: Vec<LeaseId>,
+    pub(crate) events: AtomicBatch,
+    pub(crate) reply: AckPublishReply,
 }
 
 /// Where the published events lie, or why nothing of the step happened.
-pub(crate) type StepResult = Result<Vec<Published>, StepError>;
+pub(crate) type AckPublishResult = Result<Vec<Published>, AckPublishError>;
 
 /// Where the answer to a step goes.
-pub(crate) type StepReply = oneshot::Sender<StepResult>;
+pub(crate) type AckPublishReply = oneshot::Sender<AckPublishResult>;
 
 /// The owner's inbox.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     messages: Mutex<Messages>,
-    /// Told when the first message comes in.
+    /// Notified by the first message.
     arrived: Notify,
     /// Bytes of the group's events that wait in mailboxes, or are being read for them.
     pub(crate) bytes: ByteBudget,
@@ -75,7 +75,7 @@ pub(crate) struct Inbox {
 #[derive(Debug, Default)]
 struct Messages {
     waiting: Vec<Message>,
-    /// Nobody reads any more.
+    /// The owner does not read any more.
     closed: bool,
 }
 
@@ -88,14 +88,15 @@ impl Inbox {
         }
     }
 
-    /// Leaves a message; `false` where nobody reads any more.
+    /// Sends a message; `false` where the inbox is closed.
     pub(crate) fn push(&self, message: Message) -> bool {
         let mut messages = self.lock();
         if messages.closed {
             return false;
         }
         let was_empty = messages.waiting.is_empty();
-        if messages.waiting.len() < MAX_BEFORE_EXTENSIONS || !matches!(message, Message::Extend(..))
+        if messages.waiting.len() < MAX_MESSAGES_WITH_EXTENSIONS
+            || !matches!(message, Message::Extend(..))
         {
             messages.waiting.push(message);
         }
@@ -107,7 +108,7 @@ impl Inbox {
     }
 
     /// Leaves an acknowledgement for each lease, with one wake-up.
-    pub(crate) fn push_acks(&self, leases: impl Iterator<Item = LeaseName>) -> bool {
+    pub(crate) fn push_acks(&self, leases: impl Iterator<Item = LeaseId>) -> bool {
         let mut messages = self.lock();
         if messages.closed {
             return false;
@@ -128,7 +129,7 @@ impl Inbox {
         std::mem::swap(&mut self.lock().waiting, empty);
     }
 
-    /// Takes no more messages, and lets go of those that wait: their senders see that nobody reads.
+    /// Takes no more messages, and drops those that wait: their replies resolve to `Gone`.
     pub(crate) fn close(&self) {
         let mut messages = self.lock();
         messages.closed = true;

@@ -1,4 +1,4 @@
-//! What can be told about a group.
+//! Descriptions of groups: cursor, lag, members.
 
 use super::counts::GroupCounts;
 use super::settings::Ordering;
@@ -48,7 +48,7 @@ pub struct SeekEffect {
     pub beyond_tail: bool,
 }
 
-/// A group as it stands.
+/// The current state of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GroupInfo {
     /// The topic.

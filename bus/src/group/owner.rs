@@ -1,25 +1,25 @@
-//! The owner of one group: the task that holds its state and does what the state decides. It reads ahead only what
-//! members can take, hands events out, takes answers in, and writes the group down.
+//! The owner of one group: the task that holds its state and carries out its decisions. It reads ahead only what
+//! members have room for, delivers events, handles settlements, and writes the group's record.
 
-mod burying;
-mod delivering;
-mod doubt;
+mod ack_publish;
+mod commands;
+mod dead_letter;
+mod delivery;
+mod in_doubt;
 mod incarnation;
-mod joining;
-mod obeying;
-mod panics;
-mod reading;
-mod stepping;
-mod stopping;
-mod writing;
+mod membership;
+mod panic_recovery;
+mod persistence;
+mod read_ahead;
+mod shutdown;
 
 use super::command::Command;
 use super::counts::GroupCounts;
 use super::history::History;
-use super::inbox::{Inbox, LeaseName, Message};
+use super::inbox::{Inbox, LeaseId, Message};
 use super::registry::{GroupName, Registry};
 use super::settings::GroupSettings;
-use super::state::{GroupState, LastResort, MEMBER_GONE, MemberId, Rules, Settled};
+use super::state::{ExhaustedPolicy, GroupState, MEMBER_LEFT, MemberId, Rules, Settled};
 use super::status::{GroupStatus, SharedStatus};
 use super::subscriber::{Ended, Subscriber};
 use crate::consumer::{CatchPanic, panic_text};
@@ -27,15 +27,15 @@ use crate::core::Core;
 use crate::filter::Filter;
 use crate::memory::BudgetHold;
 use crate::names::is_dead_letter_topic;
-use burying::Gathering;
-use delivering::Reservation;
+use ack_publish::AckPublishQueue;
+use dead_letter::OriginalsRead;
+use delivery::Reservation;
+use persistence::{FlushSchedule, PendingWrite};
 use prombus_store::{StoredEvent, TailWatch};
-use reading::Reading;
+use read_ahead::PendingRead;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use stepping::Steps;
 use tokio::sync::mpsc;
-use writing::{Flushing, Writing};
 
 /// The owner looks at the clock at least this often.
 const MAX_SLEEP_MS: u64 = 3_600_000;
@@ -66,23 +66,23 @@ pub(crate) struct Owner {
     turn: usize,
     tail: TailWatch,
     /// Everything up to the tail has been read, and there is room for more.
-    hungry: bool,
+    awaiting_tail: bool,
     /// No reading before this moment: the last one failed.
-    read_again_ms: u64,
-    reading: Option<Reading>,
-    /// Where what is being read will go.
+    read_retry_at_ms: u64,
+    pending_read: Option<PendingRead>,
+    /// Room that is reserved for the pending read.
     reservations: Vec<Reservation>,
     /// The bytes of the page that what is ready came with.
     page: Option<BudgetHold>,
     /// How large the events of the last page were, on average.
     event_bytes: usize,
-    gathering: Option<Gathering>,
-    /// Dead letters that are ready to be written.
-    burial: Vec<(u64, History, StoredEvent)>,
-    /// Steps that wait to be written.
-    steps: Steps,
-    writing: Option<Writing>,
-    flushing: Flushing,
+    originals_read: Option<OriginalsRead>,
+    /// Dead letters whose originals are read, to be written.
+    dead_letters: Vec<(u64, History, StoredEvent)>,
+    /// Transactions that wait to be written.
+    ack_publishes: AckPublishQueue,
+    pending_write: Option<PendingWrite>,
+    flush_schedule: FlushSchedule,
 }
 
 /// Whether there is such a group.
@@ -141,29 +141,29 @@ impl Owner {
             panicked: None,
             members: Vec::new(),
             turn: 0,
-            hungry: false,
-            read_again_ms: 0,
-            reading: None,
+            awaiting_tail: false,
+            read_retry_at_ms: 0,
+            pending_read: None,
             reservations: Vec::new(),
             page: None,
-            event_bytes: reading::FIRST_EVENT_BYTES,
-            gathering: None,
-            burial: Vec::new(),
-            steps: Steps::default(),
-            writing: None,
-            flushing: Flushing::default(),
+            event_bytes: read_ahead::FIRST_EVENT_BYTES,
+            originals_read: None,
+            dead_letters: Vec::new(),
+            ack_publishes: AckPublishQueue::default(),
+            pending_write: None,
+            flush_schedule: FlushSchedule::default(),
         }
     }
 
-    /// Serves the group until nobody needs that any more.
+    /// Serves the group until the owner retires or is stopped.
     pub(crate) async fn run(mut self) {
         // Someone wanted something, or there would be no owner; waiting for it keeps a new one from retiring at once.
         let Some(first) = self.commands.recv().await else {
             return;
         };
         if let Err(error) = self.load().await {
-            first.refuse(&error);
-            return self.refuse_all(&error).await;
+            first.fail(&error);
+            return self.fail_all_commands(&error).await;
         }
         let mut first = Some(first);
         let stop = loop {
@@ -184,7 +184,7 @@ impl Owner {
     /// Does what there is to do until the service ends; `None` where the owner has retired.
     async fn serve(&mut self, first: Option<Command>) -> Option<Stop> {
         let mut stop = match first {
-            Some(first) => self.obey(first).await,
+            Some(first) => self.handle_command(first).await,
             None => None,
         };
         while stop.is_none() {
@@ -192,12 +192,12 @@ impl Owner {
             if self.is_stale() {
                 return Some(Stop::Abandoning(Ended::TopicDeleted));
             }
-            self.take_messages(now_ms);
+            self.drain_inbox(now_ms);
             self.expire(now_ms);
             self.deliver(now_ms);
-            self.read_on(now_ms);
-            self.gather_steps(now_ms).await;
-            self.write_down(now_ms);
+            self.start_next_read(now_ms);
+            self.coalesce_ack_publishes(now_ms).await;
+            self.flush_if_due(now_ms);
             self.share_status();
             if self.is_idle() && self.retire() {
                 return None;
@@ -215,7 +215,7 @@ impl Owner {
         now_ms
     }
 
-    /// Lets others see where the group stands. Whoever learns of a change by an answer or a delivery sees it here too, so
+    /// Publishes the group's status. A caller that learns of a change by a reply or a delivery finds it here too, so
     /// this comes first.
     fn share_status(&self) {
         if self.existence != Existence::Absent {
@@ -225,20 +225,20 @@ impl Owner {
 
     /// Waits for the next thing to do.
     async fn wait(&mut self, now_ms: u64) -> Option<Stop> {
-        let sleep = self.next_moment().map(|moment_ms| {
+        let sleep = self.next_wakeup_ms().map(|moment_ms| {
             Duration::from_millis(moment_ms.saturating_sub(now_ms).min(MAX_SLEEP_MS))
         });
         tokio::select! {
             biased;
             command = self.commands.recv() => match command {
-                Some(command) => return self.obey(command).await,
+                Some(command) => return self.handle_command(command).await,
                 None => return Some(Stop::Closing),
             },
-            page = reading::done(&mut self.reading) => return self.take_page(page),
-            gathered = burying::done(&mut self.gathering) => self.take_gathered(gathered),
-            written = writing::done(&mut self.writing) => return self.take_written(written).await,
+            page = read_ahead::done(&mut self.pending_read) => return self.read_completed(page),
+            originals = dead_letter::done(&mut self.originals_read) => self.take_originals(originals),
+            written = persistence::done(&mut self.pending_write) => return self.write_completed(written).await,
             () = self.inbox.arrived() => {}
-            moved = self.tail.moved(), if self.hungry => {
+            moved = self.tail.moved(), if self.awaiting_tail => {
                 if !moved {
                     return Some(Stop::Closing);
                 }
@@ -249,46 +249,46 @@ impl Owner {
     }
 
     /// When the clock alone gives something to do.
-    fn next_moment(&mut self) -> Option<u64> {
-        let reading = (self.read_again_ms > 0).then_some(self.read_again_ms);
-        [self.state.next_due(), self.flush_moment(), reading]
+    fn next_wakeup_ms(&mut self) -> Option<u64> {
+        let pending_read = (self.read_retry_at_ms > 0).then_some(self.read_retry_at_ms);
+        [self.state.next_due(), self.next_flush_ms(), pending_read]
             .into_iter()
             .flatten()
             .min()
     }
 
     /// Does what members have asked for since the last time.
-    fn take_messages(&mut self, now_ms: u64) {
+    fn drain_inbox(&mut self, now_ms: u64) {
         let mut messages = std::mem::take(&mut self.messages);
         self.inbox.swap(&mut messages);
         for message in messages.drain(..) {
-            self.take_message(message, now_ms);
+            self.handle_message(message, now_ms);
         }
         self.messages = messages;
         self.return_credit();
     }
 
-    fn take_message(&mut self, message: Message, now_ms: u64) -> Settled {
+    fn handle_message(&mut self, message: Message, now_ms: u64) -> Settled {
         match message {
-            Message::Ack(LeaseName {
+            Message::Ack(LeaseId {
                 member,
                 seq,
                 number,
             }) => self.state.ack(member, seq, Some(number), now_ms),
             Message::Nack(
-                LeaseName {
+                LeaseId {
                     member,
                     seq,
                     number,
                 },
-                refusal,
+                nack,
             ) => {
-                let (reason, retry) = (&refusal.reason, refusal.retry);
+                let (reason, retry) = (&nack.reason, nack.retry);
                 self.state
                     .nack(member, seq, Some(number), reason, retry, now_ms)
             }
             Message::Extend(
-                LeaseName {
+                LeaseId {
                     member,
                     seq,
                     number,
@@ -299,21 +299,21 @@ impl Owner {
                 .extend(member, seq, Some(number), extend_ms, now_ms),
             Message::Confirm(message, reply) => {
                 let is_extension = matches!(*message, Message::Extend(..));
-                let settled = self.take_message(*message, now_ms);
+                let settled = self.handle_message(*message, now_ms);
                 let confirmed = match is_extension {
                     true => Ok(settled),
-                    false => self.can_be_written().map(|()| settled),
+                    false => self.check_writable().map(|()| settled),
                 };
-                // Whoever asked may have gone away.
+                // The caller may have gone away.
                 let _ = reply.send(confirmed);
                 settled
             }
-            Message::Step(step) => {
-                self.take_step(*step, now_ms);
+            Message::AckPublish(ack_publish) => {
+                self.take_ack_publish(*ack_publish, now_ms);
                 Settled::Done
             }
-            Message::GiveBack(member, untaken) => {
-                self.state.give_back(member, &untaken);
+            Message::Release(member, untaken) => {
+                self.state.release(member, &untaken);
                 Settled::Done
             }
             Message::SetAckTimeout(member, ack_timeout_ms) => {
@@ -324,13 +324,13 @@ impl Owner {
                 Settled::Done
             }
             Message::Leave(member) => {
-                self.dismiss(member, MEMBER_GONE, now_ms);
+                self.remove_member(member, MEMBER_LEFT, now_ms);
                 Settled::Done
             }
         }
     }
 
-    /// Ends the leases that ran out. What lies unseen in a mailbox goes back without counting.
+    /// Ends the leases that expired. Events that are still in a mailbox are released without counting as delivered.
     fn expire(&mut self, now_ms: u64) {
         if self.state.next_due().is_none_or(|due_ms| due_ms > now_ms) {
             return;
@@ -338,8 +338,8 @@ impl Owner {
         for member in &self.members {
             let untaken = member
                 .subscriber
-                .take_back(member.id, |leased| leased.deadline_ms <= now_ms);
-            self.state.give_back(member.id, &untaken);
+                .reclaim(member.id, |leased| leased.deadline_ms <= now_ms);
+            self.state.release(member.id, &untaken);
         }
         self.state.tick(now_ms);
         self.return_credit();
@@ -348,17 +348,17 @@ impl Owner {
 
 /// What a group of this name goes by, before anyone has said anything about it.
 fn rules(core: &Core, name: &GroupName) -> Rules {
-    let last_resort = if is_dead_letter_topic(&name.topic) {
-        LastResort::KeepTrying
+    let exhausted_policy = if is_dead_letter_topic(&name.topic) {
+        ExhaustedPolicy::RetryForever
     } else if name.ephemeral {
-        LastResort::GiveUp
+        ExhaustedPolicy::Discard
     } else {
-        LastResort::DeadLetter
+        ExhaustedPolicy::DeadLetter
     };
     Rules {
         settings: GroupSettings::default(),
         backoff: core.options.backoff,
-        last_resort,
+        exhausted_policy,
         window: core.options.group_window,
         max_lost_attempts: core.options.max_lost_attempts,
         wall_offset_ms: wall_offset_ms(core),

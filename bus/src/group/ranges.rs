@@ -65,7 +65,7 @@ impl Ranges {
             .sum()
     }
 
-    /// Drops what lies at or before `head`, and returns how far head may go because everything up to there is
+    /// Drops what is at or before `head`, and returns how far head may go because everything up to there is
     /// settled.
     pub(crate) fn absorb(&mut self, head: u64) -> u64 {
         let mut head = head;

@@ -39,13 +39,13 @@ pub(crate) struct GroupRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) incarnation: Option<u64>,
     /// Keys whose events are not settled though `settled` holds their positions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) parked: Vec<ParkedKey>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "parked")]
+    pub(crate) blocked: Vec<BlockedKeyRecord>,
 }
 
 /// A key whose events wait outside the group's window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ParkedKey {
+pub(crate) struct BlockedKeyRecord {
     pub(crate) key: String,
     /// Its events from here on are not settled.
     pub(crate) from_seq: u64,
@@ -127,7 +127,7 @@ impl GroupRecord {
         let from = (self.cursor + 1).max(first_seq);
         let settled = Ranges::new(self.settled.clone());
         let unsettled = (tail_seq + 1).saturating_sub(from);
-        !self.parked.is_empty() || settled.count_within(from, tail_seq) < unsettled
+        !self.blocked.is_empty() || settled.count_within(from, tail_seq) < unsettled
     }
 
     pub(crate) fn to_bytes(&self) -> Arc<[u8]> {
@@ -140,7 +140,7 @@ impl GroupRecord {
         let record: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if record.version > RECORD_VERSION {
             return Err(format!(
-                "it has form {}, this is {RECORD_VERSION}",
+                "format {} is newer than {RECORD_VERSION}",
                 record.version
             ));
         }

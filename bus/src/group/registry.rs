@@ -1,4 +1,4 @@
-//! The owners of groups: who serves which group, started when somebody needs one and gone when nobody does.
+//! The running owners of groups: started on demand, and removed when they are idle.
 
 use super::command::{Command, Reply};
 use super::counts::GroupCounts;
@@ -18,7 +18,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 const COMMAND_QUEUE: usize = 64;
 /// How often a command is given to the next owner when one ends under it.
 const MAX_TRIES: usize = 1_000;
-/// How many groups' counts are kept while nobody serves them.
+/// How many groups' counters are kept while they have no owner.
 const MAX_COUNTED_GROUPS: usize = 16_384;
 
 /// A group's full name.
@@ -44,9 +44,9 @@ pub(crate) type Counts = HashMap<GroupName, GroupCounts>;
 
 #[derive(Default)]
 struct RegistryState {
-    /// In the order of their names, so that those of a topic lie together.
-    owners: BTreeMap<GroupName, Serving>,
-    /// What groups have done that nobody serves at the moment.
+    /// Ordered by name, so that those of a topic are adjacent.
+    owners: BTreeMap<GroupName, RunningOwner>,
+    /// The counters of groups that have no owner at the moment.
     counts: Counts,
     /// Subscriptions that wait for new topics, with the tasks that look for them.
     followers: Vec<(Weak<Subscriber>, Followed, AbortHandle)>,
@@ -56,7 +56,7 @@ struct RegistryState {
 /// The group and the patterns that a subscription follows.
 pub(crate) type Followed = (Arc<str>, Vec<Pattern>);
 
-struct Serving {
+struct RunningOwner {
     commands: mpsc::Sender<Command>,
     task: JoinHandle<()>,
     status: Arc<SharedStatus>,
@@ -73,7 +73,7 @@ impl Registry {
     }
 
     /// Gives a command to the group's owner, which is started where there is none, and waits for the answer.
-    pub(crate) async fn ask<T>(
+    pub(crate) async fn call<T>(
         &self,
         name: &GroupName,
         command: impl Fn(Reply<T>) -> Command,
@@ -96,16 +96,16 @@ impl Registry {
     }
 
     /// A way to talk to a group's owner that does not keep it running.
-    pub(crate) fn link(&self, name: &GroupName) -> Option<mpsc::WeakSender<Command>> {
+    pub(crate) fn command_sender(&self, name: &GroupName) -> Option<mpsc::WeakSender<Command>> {
         let state = self.lock();
         state
             .owners
             .get(name)
-            .map(|serving| serving.commands.downgrade())
+            .map(|running| running.commands.downgrade())
     }
 
     /// The groups of a topic that are served now.
-    pub(crate) fn served(&self, topic: &str) -> Vec<GroupName> {
+    pub(crate) fn running_in(&self, topic: &str) -> Vec<GroupName> {
         let first = GroupName {
             topic: topic.into(),
             group: "".into(),
@@ -120,7 +120,7 @@ impl Registry {
     }
 
     /// Whether a group is served now.
-    pub(crate) fn is_served(&self, name: &GroupName) -> bool {
+    pub(crate) fn is_running(&self, name: &GroupName) -> bool {
         self.lock().owners.contains_key(name)
     }
 
@@ -132,17 +132,17 @@ impl Registry {
     /// What the owners last told of their groups, and the counts of groups that have none.
     pub(crate) fn statuses(&self) -> (Vec<(GroupName, Arc<SharedStatus>)>, Counts) {
         let state = self.lock();
-        let served = state.owners.iter();
-        let served = served.map(|(name, serving)| (name.clone(), serving.status.clone()));
-        (served.collect(), state.counts.clone())
+        let running_in = state.owners.iter();
+        let running_in = running_in.map(|(name, running)| (name.clone(), running.status.clone()));
+        (running_in.collect(), state.counts.clone())
     }
 
     /// Makes every owner of a topic that is gone stop without writing anything more.
     pub(crate) async fn abandon_topic(&self, topic: &str, reason: Ended) {
-        for name in self.served(topic) {
+        for name in self.running_in(topic) {
             // One that has stopped by itself is as good.
             let _ = self
-                .ask(&name, |reply| Command::Abandon(reason, reply))
+                .call(&name, |reply| Command::Abandon(reason, reply))
                 .await;
         }
     }
@@ -155,11 +155,11 @@ impl Registry {
             state.end_followers();
             std::mem::take(&mut state.owners)
         };
-        let mut owners: Vec<(GroupName, Serving)> = owners.into_iter().collect();
+        let mut owners: Vec<(GroupName, RunningOwner)> = owners.into_iter().collect();
         owners.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let mut tasks = Vec::with_capacity(owners.len());
-        for (_, serving) in owners {
-            tasks.push(serving.task);
+        for (_, running) in owners {
+            tasks.push(running.task);
         }
         for task in tasks {
             // A task that panicked has nothing left to write.
@@ -237,8 +237,8 @@ impl Registry {
         if state.closed {
             return Err(GroupError::Closed);
         }
-        if let Some(serving) = state.owners.get(name) {
-            return Ok(serving.commands.clone());
+        if let Some(running) = state.owners.get(name) {
+            return Ok(running.commands.clone());
         }
         let (commands, receiver) = mpsc::channel(COMMAND_QUEUE);
         let counts = state.counts.remove(name).unwrap_or_default();
@@ -252,12 +252,12 @@ impl Registry {
             status.clone(),
         );
         let task = self.runtime.spawn(owner.run());
-        let serving = Serving {
+        let running = RunningOwner {
             commands: commands.clone(),
             task,
             status,
         };
-        state.owners.insert(name.clone(), serving);
+        state.owners.insert(name.clone(), running);
         Ok(commands)
     }
 

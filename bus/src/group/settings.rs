@@ -1,6 +1,6 @@
 //! The properties of a group: what holds for all its members.
 
-use crate::error::BadOption;
+use crate::error::InvalidField;
 use crate::filter::{FieldFilter, Filter};
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub(crate) const MAX_ACK_TIMEOUT_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ordering {
-    /// Whoever has room gets the next event.
+    /// Any member with room gets the next event.
     #[default]
     None,
     /// At most one event per key is under way, in log order; events without a key are not ordered.
@@ -40,9 +40,12 @@ pub struct GroupConfig {
 }
 
 impl GroupConfig {
-    pub(crate) fn request(&self) -> Result<SettingsRequest, BadOption> {
+    pub(crate) fn request(&self) -> Result<SettingsRequest, InvalidField> {
         if let Some(Filter::Function(_)) = self.filter {
-            return Err(BadOption::new("filter", "a function cannot be stored"));
+            return Err(InvalidField::new(
+                "filter",
+                "a function cannot be stored with the group",
+            ));
         }
         let request = SettingsRequest {
             ack_timeout_ms: None,
@@ -102,7 +105,7 @@ impl GroupSettings {
             .max_attempts
             .is_some_and(|wanted| wanted != self.max_attempts)
         {
-            return Some("maxAttempts");
+            return Some("max_attempts");
         }
         if request
             .ordering
@@ -125,16 +128,16 @@ fn stored_filter(filter: &Filter) -> Option<FieldFilter> {
 }
 
 impl SettingsRequest {
-    pub(crate) fn check(&self) -> Result<(), BadOption> {
+    pub(crate) fn check(&self) -> Result<(), InvalidField> {
         if self
             .ack_timeout_ms
             .is_some_and(|ms| !(1..=MAX_ACK_TIMEOUT_MS).contains(&ms))
         {
-            let why = "it has to be 1 to 604800000, a week";
-            return Err(BadOption::new("ackTimeoutMs", why));
+            let reason = "must be 1 to 604800000, a week";
+            return Err(InvalidField::new("ack_timeout_ms", reason));
         }
         if self.max_attempts == Some(0) {
-            return Err(BadOption::new("maxAttempts", "it has to be at least 1"));
+            return Err(InvalidField::new("max_attempts", "must be at least 1"));
         }
         Ok(())
     }

@@ -7,12 +7,12 @@
 //!       ▲                    ▲                               │
 //!       │ not wanted:        │ supply: its bytes were read   │ nack, expiry, lost member
 //!       │ settled unseen     │                               ▼
-//!     head                Missing ◀──── due ──────────── Waiting      or Dying: dead letter, then settled
+//!     head                Missing ◀──── due ──────────── Waiting      or DeadLettering: dead letter, then settled
 //!                            ▲
 //!                            └──── its lane is free ──── Behind
 //! ```
 //!
-//! While an event is acknowledged in one step with publishing it is `Stepping`, and stays that until the step is known
+//! While an event is part of an ack-and-publish transaction it is `Pinned`, until the transaction is known
 //! to be written, which settles it, or not, which puts it back to where it was.
 //!
 //! Only what is unsettled is kept: everything else up to `head` is settled. The cursor is the position before the
@@ -20,29 +20,29 @@
 //!
 //! `now_ms` is monotonic everywhere; what people read and what is stored is in wall time, by `Rules::wall_offset_ms`.
 
-mod leasing;
-mod parking;
-mod persisting;
-mod reading;
-mod settling;
+mod ack_publish;
+mod blocked_keys;
+mod leases;
+mod persistence;
+mod read_ahead;
+mod settlement;
 mod slot;
-mod stepping;
-mod viewing;
+mod stats;
 
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use leasing::Leased;
-pub(crate) use settling::{Retry, Settled};
-pub(crate) use stepping::{MEMBER_GONE, NoStep, WhyNoStep};
-pub(crate) use viewing::BlockedLane;
+pub(crate) use ack_publish::{AckPublishConflict, ConflictReason, MEMBER_LEFT};
+pub(crate) use leases::Leased;
+pub(crate) use settlement::{Retry, Settled};
+pub(crate) use stats::BlockedLane;
 
+use super::blocked_keys::BlockedKeys;
 use super::counts::GroupCounts;
 use super::history::History;
 use super::lanes::{Lane, Lanes};
-use super::parking::Parking;
 use super::ranges::Ranges;
 use super::settings::GroupSettings;
 use super::timers::Timers;
@@ -58,13 +58,13 @@ pub(crate) type MemberId = u64;
 
 /// What becomes of an event whose last attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LastResort {
-    /// It is written to the dead letters, in one step with being settled.
+pub(crate) enum ExhaustedPolicy {
+    /// It is written to the dead letter topic, atomically with being settled.
     DeadLetter,
     /// It is settled and leaves nothing behind: the group is ephemeral.
-    GiveUp,
+    Discard,
     /// It goes on at the longest backoff: it is a dead letter itself.
-    KeepTrying,
+    RetryForever,
 }
 
 /// What a group goes by.
@@ -72,7 +72,7 @@ pub(crate) enum LastResort {
 pub(crate) struct Rules {
     pub(crate) settings: GroupSettings,
     pub(crate) backoff: Backoff,
-    pub(crate) last_resort: LastResort,
+    pub(crate) exhausted_policy: ExhaustedPolicy,
     /// The most unsettled events it keeps track of.
     pub(crate) window: usize,
     /// An event whose deliveries ended so often because the member or the server went away is given up as well.
@@ -93,7 +93,7 @@ pub(crate) struct GroupState {
     /// Settled above `head`, from before the group was loaded.
     settled_ahead: Ranges,
     /// Events above `head` that were delivered before the group was loaded.
-    carried: BTreeMap<u64, Carried>,
+    restored: BTreeMap<u64, RestoredEvent>,
     /// `Ready` for the first time here, in log order. May hold some that a late acknowledgement has settled since.
     fresh: VecDeque<StoredEvent>,
     /// `Ready` again.
@@ -105,16 +105,16 @@ pub(crate) struct GroupState {
     timed: usize,
     lanes: Lanes,
     /// Events that wait behind others of their key, outside the window.
-    parking: Parking,
+    blocked_keys: BlockedKeys,
     /// Keys that are free and have parked events.
     refills: BTreeSet<Lane>,
     /// What was carried of events that are parked.
-    parked_carried: BTreeMap<u64, Carried>,
-    holders: BTreeMap<MemberId, Holder>,
-    /// `Dying`, and not yet taken to be written.
-    dying: VecDeque<u64>,
+    restored_blocked: BTreeMap<u64, RestoredEvent>,
+    member_states: BTreeMap<MemberId, MemberState>,
+    /// `DeadLettering`, and not yet taken to be written.
+    dead_lettering: VecDeque<u64>,
     /// Unsettled events that were delivered and whose publisher chose the id.
-    own_ids: HashMap<Arc<str>, u64>,
+    client_ids: HashMap<Arc<str>, u64>,
     /// What the ids that the bus makes for this topic have in common.
     id_tag: Option<u32>,
     next_lease: u64,
@@ -131,22 +131,22 @@ pub(crate) struct GroupState {
 
 /// An event that was delivered before the group was loaded.
 #[derive(Debug, Clone, Default)]
-struct Carried {
+struct RestoredEvent {
     history: History,
     due_ms: u64,
 }
 
 /// What the state knows of a member.
 #[derive(Debug, Clone)]
-struct Holder {
+struct MemberState {
     name: Arc<str>,
     /// How long its leases are, where it says so.
     ack_timeout_ms: Option<u64>,
     leased: usize,
     /// Leases that have ended since the owner last asked.
     freed: usize,
-    /// It has left, and is known only for what its steps still hold.
-    is_gone: bool,
+    /// It has left, and is kept only while its transactions pin events.
+    has_left: bool,
 }
 
 impl GroupState {
@@ -158,19 +158,19 @@ impl GroupState {
             head: cursor,
             unsettled: Unsettled::new(),
             settled_ahead: Ranges::default(),
-            carried: BTreeMap::new(),
+            restored: BTreeMap::new(),
             fresh: VecDeque::new(),
             returning: BTreeMap::new(),
             missing: BTreeSet::new(),
             timers: Timers::default(),
             timed: 0,
             lanes: Lanes::default(),
-            parking: Parking::default(),
+            blocked_keys: BlockedKeys::default(),
             refills: BTreeSet::new(),
-            parked_carried: BTreeMap::new(),
-            holders: BTreeMap::new(),
-            dying: VecDeque::new(),
-            own_ids: HashMap::new(),
+            restored_blocked: BTreeMap::new(),
+            member_states: BTreeMap::new(),
+            dead_lettering: VecDeque::new(),
+            client_ids: HashMap::new(),
             id_tag: None,
             next_lease: 1,
             first_valid_lease: 1,
@@ -183,7 +183,7 @@ impl GroupState {
 
     /// The last position before which everything is settled.
     pub(crate) fn cursor(&self) -> u64 {
-        let first = [self.unsettled.first(), self.parking.first()];
+        let first = [self.unsettled.first(), self.blocked_keys.first()];
         let first = first.into_iter().flatten().min();
         first.map_or(self.head, |first| first - 1)
     }
@@ -236,20 +236,20 @@ impl GroupState {
 
     /// Lets a member in.
     pub(crate) fn join(&mut self, member: MemberId, name: Arc<str>) {
-        let holder = Holder {
+        let member_state = MemberState {
             name,
             ack_timeout_ms: None,
             leased: 0,
             freed: 0,
-            is_gone: false,
+            has_left: false,
         };
-        self.holders.insert(member, holder);
+        self.member_states.insert(member, member_state);
     }
 
     /// Gives a member leases of its own length.
     pub(crate) fn set_ack_timeout(&mut self, member: MemberId, ack_timeout_ms: Option<u64>) {
-        if let Some(holder) = self.holders.get_mut(&member) {
-            holder.ack_timeout_ms = ack_timeout_ms;
+        if let Some(member_state) = self.member_states.get_mut(&member) {
+            member_state.ack_timeout_ms = ack_timeout_ms;
         }
     }
 
@@ -260,35 +260,36 @@ impl GroupState {
 
     /// How many leases of each member have ended since the last call.
     pub(crate) fn take_freed(&mut self, mut each: impl FnMut(MemberId, usize)) {
-        for (&member, holder) in &mut self.holders {
-            if holder.freed > 0 {
-                each(member, std::mem::take(&mut holder.freed));
+        for (&member, member_state) in &mut self.member_states {
+            if member_state.freed > 0 {
+                each(member, std::mem::take(&mut member_state.freed));
             }
         }
     }
 
     /// Forgets everything that was read and begins after `cursor`. Leases given so far are void.
     pub(crate) fn seek(&mut self, cursor: u64) {
-        self.holders.retain(|_, holder| !holder.is_gone);
-        for holder in self.holders.values_mut() {
-            holder.freed += std::mem::take(&mut holder.leased);
+        self.member_states
+            .retain(|_, member_state| !member_state.has_left);
+        for member_state in self.member_states.values_mut() {
+            member_state.freed += std::mem::take(&mut member_state.leased);
         }
         self.void_until = self.void_until.max(self.head);
         self.head = cursor;
         self.unsettled = Unsettled::new();
         self.settled_ahead.clear();
-        self.carried.clear();
+        self.restored.clear();
         self.fresh.clear();
         self.returning.clear();
         self.missing.clear();
         self.timers.clear();
         self.timed = 0;
         self.lanes.clear();
-        self.parking.clear();
+        self.blocked_keys.clear();
         self.refills.clear();
-        self.parked_carried.clear();
-        self.dying.clear();
-        self.own_ids.clear();
+        self.restored_blocked.clear();
+        self.dead_lettering.clear();
+        self.client_ids.clear();
         self.first_valid_lease = self.next_lease;
         self.counts.in_flight = 0;
         self.changes += 1;

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub(crate) struct SharedStatus(Mutex<Option<GroupStatus>>);
 
-/// Where a group stands.
+/// The status of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct GroupStatus {
     pub(crate) counts: GroupCounts,

@@ -2,7 +2,7 @@
 //! it is paused.
 
 use super::credit::{ByteHold, Credit};
-use super::inbox::{Inbox, LeaseName, Message};
+use super::inbox::{Inbox, LeaseId, Message};
 use super::state::{Leased, MemberId};
 use prombus_store::Clock;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 
 /// Bytes that are taken out of a mailbox before its owners hear of it.
-const RELEASED_BYTES: usize = 32 << 10;
+const RELEASE_THRESHOLD_BYTES: usize = 32 << 10;
 
 /// Why no more deliveries come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Ended {
     Unsubscribed,
 }
 
-/// The side of a subscription that owners see. What lies in the mailbox is bounded by the credit.
+/// A subscription as the owners see it. The mailbox is bounded by the credit.
 pub(crate) struct Subscriber {
     /// How history and explanations name it.
     pub(crate) name: Arc<str>,
@@ -37,24 +37,24 @@ pub(crate) struct Subscriber {
     pub(crate) credit: Arc<Credit>,
     clock: Arc<dyn Clock>,
     mailbox: Mutex<Mailbox>,
-    /// Told when something came in or the mailbox was closed.
+    /// Notified when a chunk arrives or the mailbox is closed.
     arrived: Notify,
-    /// Told when a group does not fill it any more, for who looks for topics to follow.
-    part_ended: Notify,
+    /// Notified when a group is detached, for the follower of a pattern.
+    group_detached: Notify,
 }
 
 #[derive(Default)]
 struct Mailbox {
     chunks: VecDeque<Chunk>,
     /// How many groups fill it.
-    parts: usize,
+    attached_groups: usize,
     /// More groups may come, so that the end of the last one is not the end.
-    follows: bool,
+    follows_pattern: bool,
     paused: bool,
     /// The client behind it does not read, so that nothing is leased to it.
     stalled: bool,
     ended: Option<Ended>,
-    /// Whoever polled last and found nothing.
+    /// The waker of the last poll that found nothing.
     poller: Option<Waker>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Chunk {
 }
 
 /// An event taken out of the mailbox, and where to answer.
-pub(crate) struct Taken {
+pub(crate) struct TakenEvent {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) member: MemberId,
     pub(crate) leased: Leased,
@@ -81,11 +81,11 @@ impl Subscriber {
         name: Arc<str>,
         batch_size: usize,
         credit: Credit,
-        follows: bool,
+        follows_pattern: bool,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let mailbox = Mailbox {
-            follows,
+            follows_pattern,
             ..Mailbox::default()
         };
         Self {
@@ -95,13 +95,13 @@ impl Subscriber {
             clock,
             mailbox: Mutex::new(mailbox),
             arrived: Notify::new(),
-            part_ended: Notify::new(),
+            group_detached: Notify::new(),
         }
     }
 
     /// Waits until a group has stopped filling the mailbox.
-    pub(crate) async fn part_ended(&self) {
-        self.part_ended.notified().await;
+    pub(crate) async fn group_detached(&self) {
+        self.group_detached.notified().await;
     }
 
     pub(crate) fn is_paused(&self) -> bool {
@@ -122,7 +122,7 @@ impl Subscriber {
     }
 
     /// Notes whether the client behind it reads. While it does not, its mailbox is empty and nothing is leased to it.
-    /// Whoever says that it reads again wakes the owners.
+    /// The caller that clears it wakes the owners.
     pub(crate) fn set_stalled(&self, stalled: bool) {
         let mut mailbox = self.lock();
         mailbox.stalled = stalled;
@@ -137,36 +137,36 @@ impl Subscriber {
         for chunk in chunks {
             chunk
                 .inbox
-                .push(Message::GiveBack(chunk.member, chunk.names()));
+                .push(Message::Release(chunk.member, chunk.names()));
         }
     }
 
-    /// Goes on; whoever calls this wakes the owners.
+    /// Resumes; the caller wakes the owners.
     pub(crate) fn resume(&self) {
         self.lock().paused = false;
     }
 
     /// One more group fills the mailbox.
-    pub(crate) fn begin_part(&self) {
-        self.lock().parts += 1;
+    pub(crate) fn attach_group(&self) {
+        self.lock().attached_groups += 1;
     }
 
     /// A group does not fill it any more; the last one closes it.
-    pub(crate) fn end_part(&self, reason: Ended) {
+    pub(crate) fn detach_group(&self, reason: Ended) {
         let mut mailbox = self.lock();
-        mailbox.parts = mailbox.parts.saturating_sub(1);
-        if mailbox.parts == 0 && !mailbox.follows {
+        mailbox.attached_groups = mailbox.attached_groups.saturating_sub(1);
+        if mailbox.attached_groups == 0 && !mailbox.follows_pattern {
             mailbox.ended.get_or_insert(reason);
         }
-        self.announce(mailbox);
-        self.part_ended.notify_one();
+        self.notify(mailbox);
+        self.group_detached.notify_one();
     }
 
     /// Closes the mailbox whatever groups there are.
     pub(crate) fn end(&self, reason: Ended) {
         let mut mailbox = self.lock();
         mailbox.ended.get_or_insert(reason);
-        self.announce(mailbox);
+        self.notify(mailbox);
     }
 
     pub(crate) fn ended(&self) -> Option<Ended> {
@@ -180,18 +180,18 @@ impl Subscriber {
             return Err(chunk);
         }
         mailbox.chunks.push_back(chunk);
-        self.announce(mailbox);
+        self.notify(mailbox);
         Ok(())
     }
 
     /// The next event, or `None` once the mailbox is closed and empty.
-    pub(crate) async fn take(&self) -> Option<Taken> {
+    pub(crate) async fn take(&self) -> Option<TakenEvent> {
         let mut woken = false;
         loop {
             {
                 let mut mailbox = self.lock();
                 if let Some(taken) = mailbox.pop(self.clock.monotonic_ms()) {
-                    // One wake-up came for a whole chunk, so whoever was woken passes it on.
+                    // One wake-up came for a whole chunk, so the woken task passes it on.
                     if woken && !mailbox.chunks.is_empty() {
                         self.arrived.notify_one();
                     }
@@ -208,7 +208,7 @@ impl Subscriber {
     }
 
     /// What is there now, up to `limit`, without waiting.
-    pub(crate) fn take_ready(&self, limit: usize) -> Vec<Taken> {
+    pub(crate) fn take_ready(&self, limit: usize) -> Vec<TakenEvent> {
         let now_ms = self.clock.monotonic_ms();
         let mut mailbox = self.lock();
         std::iter::from_fn(|| mailbox.pop(now_ms))
@@ -223,7 +223,7 @@ impl Subscriber {
         context: &mut Context<'_>,
         limit: usize,
         limit_bytes: usize,
-        mut take: impl FnMut(Taken),
+        mut take: impl FnMut(TakenEvent),
     ) -> Poll<bool> {
         let now_ms = self.clock.monotonic_ms();
         let mut mailbox = self.lock();
@@ -250,7 +250,7 @@ impl Subscriber {
     }
 
     /// Takes out what one member of one group did not look at, where `is_wanted` says so.
-    pub(crate) fn take_back(
+    pub(crate) fn reclaim(
         &self,
         member: MemberId,
         is_wanted: impl Fn(&Leased) -> bool,
@@ -277,8 +277,8 @@ impl Subscriber {
         untaken
     }
 
-    /// Tells whoever waits that something came in or that nothing will.
-    fn announce(&self, mut mailbox: MutexGuard<'_, Mailbox>) {
+    /// Wakes the waiting tasks after a chunk arrived or the mailbox was closed.
+    fn notify(&self, mut mailbox: MutexGuard<'_, Mailbox>) {
         let poller = mailbox.poller.take();
         drop(mailbox);
         self.arrived.notify_one();
@@ -294,14 +294,14 @@ impl Subscriber {
 
 impl Mailbox {
     /// The next event whose lease still holds; one that ran out in here was never seen and goes back.
-    fn pop(&mut self, now_ms: u64) -> Option<Taken> {
+    fn pop(&mut self, now_ms: u64) -> Option<TakenEvent> {
         loop {
             let chunk = self.chunks.front_mut()?;
             let Some(leased) = chunk.leased.pop_front() else {
                 self.chunks.pop_front();
                 continue;
             };
-            let taken = Taken {
+            let taken = TakenEvent {
                 inbox: chunk.inbox.clone(),
                 member: chunk.member,
                 leased,
@@ -315,7 +315,7 @@ impl Mailbox {
             }
             let name = taken.name();
             let untaken = vec![(name.seq, name.number)];
-            taken.inbox.push(Message::GiveBack(name.member, untaken));
+            taken.inbox.push(Message::Release(name.member, untaken));
         }
     }
 }
@@ -324,7 +324,7 @@ impl Chunk {
     /// Gives bytes back that were taken out, some at a time: each time costs a few shared counters.
     fn taken(&mut self, bytes: usize) {
         self.taken_bytes += bytes;
-        if self.taken_bytes >= RELEASED_BYTES {
+        if self.taken_bytes >= RELEASE_THRESHOLD_BYTES {
             self.hold.release(std::mem::take(&mut self.taken_bytes));
         }
     }
@@ -338,9 +338,9 @@ impl Chunk {
     }
 }
 
-impl Taken {
-    pub(crate) fn name(&self) -> LeaseName {
-        LeaseName {
+impl TakenEvent {
+    pub(crate) fn name(&self) -> LeaseId {
+        LeaseId {
             member: self.member,
             seq: self.leased.event.seq(),
             number: self.leased.number,

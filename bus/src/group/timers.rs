@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Below this many entries nobody minds the stale ones.
+/// Below this many entries stale ones are not swept.
 const MIN_SWEEP: usize = 64;
 
 /// Times at which positions are due.

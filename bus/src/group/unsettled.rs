@@ -1,4 +1,4 @@
-//! The unsettled events of a group, by position. Most of them lie close together, in a ring that costs a few
+//! The unsettled events of a group, by position. Most of them are close together, in a ring that costs a few
 //! nanoseconds; what stays behind while thousands of later ones are settled moves to a tree, so memory follows the
 //! number of unsettled events and not the distance between them.
 
@@ -54,7 +54,7 @@ impl<T> Unsettled<T> {
         }
     }
 
-    /// Adds a position that may lie below others.
+    /// Adds a position that may be below others.
     pub(crate) fn insert(&mut self, seq: u64, value: T) {
         match self.place(seq) {
             Some(place) if place < self.ring.len() => {
@@ -136,43 +136,43 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum Op {
         Push { gap: u64 },
         Remove(prop::sample::Index),
         Miss(u64),
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn op() -> impl Strategy<Value = Op> {
         prop_oneof![
-            6 => Just(Step::Push { gap: 0 }),
-            2 => (0u64..3_000).prop_map(|gap| Step::Push { gap }),
-            1 => (4_000u64..10_000).prop_map(|gap| Step::Push { gap }),
-            6 => any::<prop::sample::Index>().prop_map(Step::Remove),
-            1 => any::<u64>().prop_map(Step::Miss),
+            6 => Just(Op::Push { gap: 0 }),
+            2 => (0u64..3_000).prop_map(|gap| Op::Push { gap }),
+            1 => (4_000u64..10_000).prop_map(|gap| Op::Push { gap }),
+            6 => any::<prop::sample::Index>().prop_map(Op::Remove),
+            1 => any::<u64>().prop_map(Op::Miss),
         ]
     }
 
     proptest! {
         #[test]
-        fn behaves_like_a_tree(steps in prop::collection::vec(step(), 0..300)) {
+        fn behaves_like_a_tree(ops in prop::collection::vec(op(), 0..300)) {
             let mut model = BTreeMap::new();
             let mut unsettled = Unsettled::new();
             let mut next = 1;
-            for step in steps {
-                match step {
-                    Step::Push { gap } => {
+            for op in ops {
+                match op {
+                    Op::Push { gap } => {
                         next += gap;
                         model.insert(next, next * 2);
                         unsettled.push(next, next * 2);
                         next += 1;
                     }
-                    Step::Remove(index) if !model.is_empty() => {
+                    Op::Remove(index) if !model.is_empty() => {
                         let seq = *model.keys().nth(index.index(model.len())).expect("in range");
                         prop_assert_eq!(unsettled.remove(seq), model.remove(&seq));
                         prop_assert_eq!(unsettled.remove(seq), None);
                     }
-                    Step::Remove(_) => {}
-                    Step::Miss(seq) => {
+                    Op::Remove(_) => {}
+                    Op::Miss(seq) => {
                         prop_assert_eq!(unsettled.get(seq), model.get(&seq));
                         prop_assert_eq!(unsettled.get_mut(seq), model.get_mut(&seq));
                     }

@@ -94,7 +94,7 @@ fn depth_128_is_fine_and_129_is_not() {
         let deepest = format!("{}1{}", open.repeat(levels), close.repeat(levels));
         assert!(compact(&deepest).is_ok());
         let error = compact(&format!("[{deepest}]")).expect_err("one too deep");
-        assert!(error.why.contains("128"), "{error}");
+        assert!(error.reason.contains("128"), "{error}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a projector says while it folds: events to emit, and events it could make nothing of.
 
-use crate::error::{BadValue, PublishError, TooLarge};
+use crate::error::{InvalidPayload, PublishError, TooLarge};
 use crate::options::Limits;
 use crate::publish::{PublishOptions, draft};
 use prombus_store::{Batch, StoredEvent};
@@ -22,8 +22,8 @@ pub struct Emitter {
     cause: Option<String>,
     bytes: usize,
     pub(super) emitted: u64,
-    pub(super) refused: u64,
-    pub(super) last_refusal: Option<Arc<str>>,
+    pub(super) rejected: u64,
+    pub(super) last_rejection: Option<Arc<str>>,
 }
 
 impl Emitter {
@@ -35,8 +35,8 @@ impl Emitter {
             cause: None,
             bytes: 0,
             emitted: 0,
-            refused: 0,
-            last_refusal: None,
+            rejected: 0,
+            last_rejection: None,
         }
     }
 
@@ -48,12 +48,12 @@ impl Emitter {
         value: &T,
         options: &PublishOptions<'_>,
     ) -> Result<(), PublishError> {
-        let payload = serde_json::to_string(value).map_err(|error| BadValue {
-            why: error.to_string(),
+        let payload = serde_json::to_string(value).map_err(|error| InvalidPayload {
+            reason: error.to_string(),
         })?;
         let (bytes, limit) = (payload.len(), self.limits.max_payload_bytes);
         if bytes > limit {
-            return Err(TooLarge { bytes, limit }.into());
+            return Err(TooLarge::bytes("payload", bytes, limit).into());
         }
         let caused_by = match options.caused_by.is_empty() {
             true => self.cause.as_slice(),
@@ -72,10 +72,10 @@ impl Emitter {
     }
 
     /// Counts the event that is folded as one that nothing could be made of, and keeps the reason for the status.
-    pub fn refuse(&mut self, why: impl fmt::Display) {
-        self.refused += 1;
+    pub fn reject(&mut self, reason: impl fmt::Display) {
+        self.rejected += 1;
         let cause = self.cause.as_deref().unwrap_or("a tick");
-        self.last_refusal = Some(format!("{cause}: {why}").into());
+        self.last_rejection = Some(format!("{cause}: {reason}").into());
     }
 
     /// Whether so much was emitted that the rest should wait for the next batch.
@@ -93,7 +93,7 @@ impl fmt::Debug for Emitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Emitter")
             .field("emitted", &self.emitted)
-            .field("refused", &self.refused)
+            .field("rejected", &self.rejected)
             .finish_non_exhaustive()
     }
 }

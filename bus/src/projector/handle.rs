@@ -1,4 +1,4 @@
-//! Whoever started a projector: how it is doing, and stopping it.
+//! The handle of a running projector: its status, and stopping it.
 
 use crate::core::Core;
 use std::fmt;
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 pub struct ProjectorHandle {
     core: Arc<Core>,
     input: Arc<str>,
-    told: Arc<Told>,
+    shared_status: Arc<SharedStatus>,
     task: JoinHandle<()>,
 }
 
@@ -24,22 +24,22 @@ pub struct ProjectorStatus {
     /// How many events were emitted since the projector first ran.
     pub emitted: u64,
     /// How many events nothing could be made of.
-    pub refused: u64,
+    pub rejected: u64,
     /// Why, for the last of them that this runner saw.
-    pub last_refusal: Option<Arc<str>>,
+    pub last_rejection: Option<Arc<str>>,
     /// How many events retention took before they were read.
     pub skipped: u64,
     /// Whether another runner of the projector is at work, so that this one waits.
-    pub stands_by: bool,
+    pub is_standby: bool,
     /// What keeps it from going on; `None` when it goes on again.
     pub last_error: Option<Arc<str>>,
 }
 
 /// What the runner tells its owner.
 #[derive(Debug, Default)]
-pub(super) struct Told(Mutex<ProjectorStatus>);
+pub(super) struct SharedStatus(Mutex<ProjectorStatus>);
 
-impl Told {
+impl SharedStatus {
     pub(super) fn change(&self, change: impl FnOnce(&mut ProjectorStatus)) {
         change(&mut self.lock());
     }
@@ -53,24 +53,24 @@ impl ProjectorHandle {
     pub(super) fn new(
         core: Arc<Core>,
         input: Arc<str>,
-        told: Arc<Told>,
+        shared_status: Arc<SharedStatus>,
         task: JoinHandle<()>,
     ) -> Self {
         Self {
             core,
             input,
-            told,
+            shared_status,
             task,
         }
     }
 
     /// How it is doing.
     pub fn status(&self) -> ProjectorStatus {
-        let mut status = self.told.lock().clone();
+        let mut status = self.shared_status.lock().clone();
         let tail_seq = self.core.store.topic(&self.input).map(|info| info.tail_seq);
         status.lag = tail_seq.unwrap_or(0).saturating_sub(status.position);
         if self.has_ended() && !self.core.is_closed() {
-            status.last_error = Some("it panicked, and does not run any more".into());
+            status.last_error = Some("the projector panicked and stopped".into());
         }
         status
     }

@@ -61,12 +61,12 @@ impl Projector for ProcessProjector {
     fn fold(&self, state: &mut Processes, event: &StoredEvent, now_ms: u64, emit: &mut Emitter) {
         let beat = match Heartbeat::read(event.payload()) {
             Ok(beat) => beat,
-            Err(why) => return emit.refuse(why),
+            Err(reason) => return emit.reject(reason),
         };
         let key: Arc<str> = beat.process_id().into();
         let known_ts = state.last_seen_ts(&key).unwrap_or(0);
         if event.ts() < known_ts {
-            return emit.refuse("it is older than the last heartbeat of its process");
+            return emit.reject("it is older than the last heartbeat of its process");
         }
         // The clock may have gone back since the last one.
         let last_seen_ts = event.ts().min(now_ms).max(known_ts);
@@ -77,7 +77,7 @@ impl Projector for ProcessProjector {
         };
         match emit.emit(&process, &options) {
             Ok(()) => state.insert(key.clone(), process, event.id().into(), self.max_processes),
-            Err(error) => emit.refuse(error),
+            Err(error) => emit.reject(error),
         }
     }
 
@@ -118,7 +118,7 @@ impl Projector for ProcessProjector {
                 ..PublishOptions::default()
             };
             if let Err(error) = emit.emit(process, &options) {
-                emit.refuse(error);
+                emit.reject(error);
             }
         }
     }

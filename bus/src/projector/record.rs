@@ -21,7 +21,8 @@ pub(super) struct ProjectorRecord {
     /// How many events were emitted.
     pub(super) emitted: u64,
     /// How many events nothing could be made of.
-    pub(super) refused: u64,
+    #[serde(rename = "refused")]
+    pub(super) rejected: u64,
     /// How many events retention took before they were read.
     pub(super) skipped: u64,
     /// The output's tail was here before the record was written. One that ends earlier was made again.
@@ -35,7 +36,7 @@ impl Default for ProjectorRecord {
             position: 0,
             last_id: None,
             emitted: 0,
-            refused: 0,
+            rejected: 0,
             skipped: 0,
             output_tail: 0,
         }
@@ -58,7 +59,7 @@ impl ProjectorRecord {
         let record: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if record.version > RECORD_VERSION {
             let found = record.version;
-            return Err(format!("it has form {found}, this is {RECORD_VERSION}"));
+            return Err(format!("format {found} is newer than {RECORD_VERSION}"));
         }
         Ok(record)
     }
@@ -75,9 +76,9 @@ mod tests {
             numbers in any::<[u64; 5]>(),
             last_id in prop::option::of("[ -~]{1,64}"),
         ) {
-            let [position, emitted, refused, skipped, output_tail] = numbers;
+            let [position, emitted, rejected, skipped, output_tail] = numbers;
             let record = ProjectorRecord {
-                position, last_id, emitted, refused, skipped, output_tail,
+                position, last_id, emitted, rejected, skipped, output_tail,
                 ..ProjectorRecord::default()
             };
             prop_assert_eq!(ProjectorRecord::from_bytes(&record.to_bytes()), Ok(record));

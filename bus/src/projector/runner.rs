@@ -1,16 +1,16 @@
 //! The task of one projector: finds its place, folds page after page, and commits each page's results with the
-//! position. Whatever goes wrong it tries again, or stands by where another runner has gone on.
+//! position. After an error it retries; where another runner has taken over it becomes a standby.
 
-mod committing;
-mod placing;
+mod commit;
+mod resume;
 
 use super::emitter::Emitter;
-use super::handle::Told;
+use super::handle::SharedStatus;
 use super::record::{ProjectorRecord, record_key};
 use super::{Projector, ProjectorStatus};
 use crate::core::Core;
 use crate::options::Backoff;
-use prombus_store::{Page, ReadError, ReadLimit, StoredEvent, TailWatch};
+use prombus_store::{Page, ReadError, ReadFrom, ReadLimit, StoredEvent, TailWatch};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -21,7 +21,7 @@ const PAGE: ReadLimit = ReadLimit {
     bytes: 1 << 20,
 };
 /// A runner that has lost its place to another looks this often whether the other one has gone quiet.
-const STAND_BY_MS: u64 = 10_000;
+const STANDBY_POLL_MS: u64 = 10_000;
 /// How long a failed read or commit waits for its next try.
 const RETRY: Backoff = Backoff {
     first_ms: 100,
@@ -36,11 +36,11 @@ pub(super) struct Runner<P: Projector> {
     output: Arc<str>,
     /// Of the position's record.
     key: Arc<str>,
-    told: Arc<Told>,
+    shared_status: Arc<SharedStatus>,
 }
 
 /// A state and the place up to which it is folded.
-struct Place<S> {
+struct Checkpoint<S> {
     state: S,
     record: ProjectorRecord,
     /// The stored record's version; `None` where nothing is stored.
@@ -52,7 +52,7 @@ struct Place<S> {
 }
 
 /// Why a place is left.
-enum Left {
+enum Exit {
     /// It does not hold any more: the input or the output is another one, or it is not known what was committed.
     Lost,
     /// Another runner has gone on from it.
@@ -64,7 +64,7 @@ enum Left {
 }
 
 /// What became of reading on.
-enum Read {
+enum ReadProgress {
     /// Everything that is there is folded.
     CaughtUp,
     /// There may be more.
@@ -77,15 +77,15 @@ impl<P: Projector> Runner<P> {
             input: projector.input().into(),
             output: projector.output().into(),
             key: record_key(projector.name()),
-            told: Arc::default(),
+            shared_status: Arc::default(),
             core,
             projector,
         }
     }
 
     /// What it tells its owner.
-    pub(super) fn told(&self) -> Arc<Told> {
-        self.told.clone()
+    pub(super) fn shared_status(&self) -> Arc<SharedStatus> {
+        self.shared_status.clone()
     }
 
     /// The topic that it reads.
@@ -106,11 +106,11 @@ impl<P: Projector> Runner<P> {
     async fn work(&self) {
         let mut failures = 0;
         loop {
-            let left = match self.find_place().await {
-                Ok(mut place) => {
-                    self.tell(&place.record);
-                    let left = self.go_on(&mut place).await;
-                    if place.moved {
+            let left = match self.resume().await {
+                Ok(mut checkpoint) => {
+                    self.share_status(&checkpoint.record);
+                    let left = self.run_from(&mut checkpoint).await;
+                    if checkpoint.moved {
                         failures = 0;
                     }
                     left
@@ -118,63 +118,72 @@ impl<P: Projector> Runner<P> {
                 Err(left) => left,
             };
             match left {
-                Left::Closed => return,
-                Left::TakenOver => self.stand_by().await,
-                Left::Lost => {
+                Exit::Closed => return,
+                Exit::TakenOver => self.wait_on_standby().await,
+                Exit::Lost => {
                     failures += 1;
                     // The first time at once; over and over it would be a hot loop.
                     if failures > 1 {
-                        self.rest(failures).await;
+                        self.back_off(failures).await;
                     }
                 }
-                Left::Failed(cause) => {
+                Exit::Failed(cause) => {
                     failures += 1;
-                    self.told.change(|status| status.last_error = Some(cause));
-                    self.rest(failures).await;
+                    self.shared_status
+                        .change(|status| status.last_error = Some(cause));
+                    self.back_off(failures).await;
                 }
             }
         }
     }
 
     /// Folds and ticks from a place on, until it does not hold any more.
-    async fn go_on(&self, place: &mut Place<P::State>) -> Left {
+    async fn run_from(&self, checkpoint: &mut Checkpoint<P::State>) -> Exit {
         // Watched before it is read, so that no move is missed.
         let mut tail = self.core.store.watch(&self.input);
         loop {
-            let left = match self.read_on(place).await {
-                Ok(Read::More) => {
+            let left = match self.fold_next_page(checkpoint).await {
+                Ok(ReadProgress::More) => {
                     // Some stores answer at once, and others want their turn while much is folded.
                     tokio::task::yield_now().await;
                     continue;
                 }
-                Ok(Read::CaughtUp) => self.tick_if_due(place).await.err(),
+                Ok(ReadProgress::CaughtUp) => self.tick_if_due(checkpoint).await.err(),
                 Err(left) => Some(left),
             };
             if let Some(left) = left {
                 return left;
             }
-            if !wait(&mut tail, place.next_tick).await {
-                return Left::Closed;
+            if !wait(&mut tail, checkpoint.next_tick).await {
+                return Exit::Closed;
             }
         }
     }
 
     /// Folds the next page and commits what follows from it.
-    async fn read_on(&self, place: &mut Place<P::State>) -> Result<Read, Left> {
-        let record = &place.record;
+    async fn fold_next_page(
+        &self,
+        checkpoint: &mut Checkpoint<P::State>,
+    ) -> Result<ReadProgress, Exit> {
+        let record = &checkpoint.record;
         // With the event of the position itself, to see that it is still the same topic.
         let from_seq = match record.last_id {
             Some(_) => record.position.max(1),
             None => record.position + 1,
         };
-        let page = match self.core.store.read(&self.input, from_seq, PAGE).await {
+        let page = match self
+            .core
+            .store
+            .read(&self.input, ReadFrom::Seq(from_seq), PAGE)
+            .await
+        {
             Ok(page) => page,
             // Nothing was published yet, or the topic is gone and may come again.
-            Err(ReadError::UnknownTopic(_)) => return Ok(Read::CaughtUp),
-            Err(ReadError::Failed { cause }) => return Err(Left::Failed(cause)),
+            Err(ReadError::UnknownTopic(_)) => return Ok(ReadProgress::CaughtUp),
+            Err(ReadError::Failed { cause }) => return Err(Exit::Failed(cause)),
         };
         if is_another_topic(record, &page) {
-            return Err(Left::Lost);
+            return Err(Exit::Lost);
         }
         let position = record.position;
         let new = page.events.iter().filter(|event| event.seq() > position);
@@ -186,15 +195,15 @@ impl<P: Projector> Runner<P> {
         record.position = last.map_or(page.next_seq.max(1) - 1, StoredEvent::seq);
         record.position = record.position.max(position);
         let read = match page.next_seq > page.tail_seq {
-            true => Read::CaughtUp,
-            false => Read::More,
+            true => ReadProgress::CaughtUp,
+            false => ReadProgress::More,
         };
         let Some(last) = last else {
             // A stretch of which nothing is kept, or an event at the position that fills a page. What is noted here is
             // written with what comes behind it.
-            if record.position > position || matches!(read, Read::More) {
+            if record.position > position || matches!(read, ReadProgress::More) {
                 record.last_id = None;
-                place.record = record;
+                checkpoint.record = record;
             }
             return Ok(read);
         };
@@ -204,30 +213,31 @@ impl<P: Projector> Runner<P> {
         for event in new {
             emit.begin(event);
             self.projector
-                .fold(&mut place.state, event, now_ms, &mut emit);
+                .fold(&mut checkpoint.state, event, now_ms, &mut emit);
         }
-        self.commit(place, record, emit).await?;
+        self.commit(checkpoint, record, emit).await?;
         Ok(read)
     }
 
     /// Looks at the time alone where that is due, and commits what follows from it.
-    async fn tick_if_due(&self, place: &mut Place<P::State>) -> Result<(), Left> {
+    async fn tick_if_due(&self, checkpoint: &mut Checkpoint<P::State>) -> Result<(), Exit> {
         let Some(interval_ms) = self.projector.tick_interval_ms() else {
             return Ok(());
         };
-        if place.next_tick.is_some_and(|due| due > Instant::now()) {
+        if checkpoint.next_tick.is_some_and(|due| due > Instant::now()) {
             return Ok(());
         }
         let interval = Duration::from_millis(interval_ms.max(1));
-        place.next_tick = Some(Instant::now() + interval);
+        checkpoint.next_tick = Some(Instant::now() + interval);
         loop {
             let mut emit = self.emitter();
             let now_ms = self.core.now_ms();
-            self.projector.tick(&mut place.state, now_ms, &mut emit);
+            self.projector
+                .tick(&mut checkpoint.state, now_ms, &mut emit);
             let is_full = emit.is_full();
-            if emit.emitted > 0 || emit.refused > 0 {
-                let record = place.record.clone();
-                self.commit(place, record, emit).await?;
+            if emit.emitted > 0 || emit.rejected > 0 {
+                let record = checkpoint.record.clone();
+                self.commit(checkpoint, record, emit).await?;
             }
             if !is_full {
                 return Ok(());
@@ -235,12 +245,12 @@ impl<P: Projector> Runner<P> {
         }
     }
 
-    /// Waits until the record has not changed for a while: then whoever wrote it is gone, or has nothing to do.
-    async fn stand_by(&self) {
-        self.told.change(|status| status.stands_by = true);
+    /// Waits until the record has not changed for a while: then the active runner is gone, or has nothing to do.
+    async fn wait_on_standby(&self) {
+        self.shared_status.change(|status| status.is_standby = true);
         let mut version = None;
         loop {
-            tokio::time::sleep(Duration::from_millis(STAND_BY_MS)).await;
+            tokio::time::sleep(Duration::from_millis(STANDBY_POLL_MS)).await;
             let Ok(found) = self.core.store.get(&self.key).await else {
                 continue;
             };
@@ -250,12 +260,13 @@ impl<P: Projector> Runner<P> {
             }
             version = Some(found);
         }
-        self.told.change(|status| status.stands_by = false);
+        self.shared_status
+            .change(|status| status.is_standby = false);
     }
 
-    async fn rest(&self, failures: u32) {
-        let rest_ms = RETRY.delay_ms(0, failures);
-        tokio::time::sleep(Duration::from_millis(rest_ms)).await;
+    async fn back_off(&self, failures: u32) {
+        let backoff_ms = RETRY.delay_ms(0, failures);
+        tokio::time::sleep(Duration::from_millis(backoff_ms)).await;
     }
 
     fn emitter(&self) -> Emitter {
@@ -263,14 +274,14 @@ impl<P: Projector> Runner<P> {
     }
 
     /// Tells the owner what is committed.
-    fn tell(&self, record: &ProjectorRecord) {
-        self.told.change(|status| {
+    fn share_status(&self, record: &ProjectorRecord) {
+        self.shared_status.change(|status| {
             *status = ProjectorStatus {
                 position: record.position,
                 emitted: record.emitted,
-                refused: record.refused,
+                rejected: record.rejected,
                 skipped: record.skipped,
-                last_refusal: status.last_refusal.take(),
+                last_rejection: status.last_rejection.take(),
                 ..ProjectorStatus::default()
             };
         });

@@ -1,9 +1,9 @@
 //! A batch of events to publish, to one topic or many, with one wait for all of them.
 
-use super::check::draft;
-use super::{BatchAnswer, PublishOptions};
+use super::validate::draft;
+use super::{BatchFuture, PublishOptions};
 use crate::core::Core;
-use crate::error::{BadValue, PublishError, TooLarge};
+use crate::error::{InvalidPayload, PublishError, TooLarge};
 use crate::json;
 use crate::topics::Named;
 use prombus_store::{Answer, Batch, CommitError, Receipt, Store};
@@ -21,7 +21,7 @@ pub struct PublishBatch {
     /// How many events were added, the refused ones too.
     count: usize,
     /// Which of them were refused, and why.
-    pub(super) refused: Vec<(usize, PublishError)>,
+    pub(super) rejected: Vec<(usize, PublishError)>,
     /// The topics of the events that were not refused: how many of them precede the run, and its topic.
     pub(super) runs: Vec<TopicRun>,
 }
@@ -42,7 +42,7 @@ impl PublishBatch {
             core,
             batch: Batch::new(),
             count: 0,
-            refused: Vec::new(),
+            rejected: Vec::new(),
             runs: Vec::new(),
         }
     }
@@ -50,7 +50,7 @@ impl PublishBatch {
     /// Adds an event whose payload is JSON text.
     pub fn add(&mut self, topic: &str, payload: &str, options: &PublishOptions<'_>) -> &mut Self {
         if let Err(error) = self.try_add(topic, payload, options) {
-            self.refused.push((self.count, error));
+            self.rejected.push((self.count, error));
         }
         self.count += 1;
         self
@@ -66,8 +66,9 @@ impl PublishBatch {
         match serde_json::to_string(value) {
             Ok(payload) => self.add(topic, &payload, options),
             Err(error) => {
-                let why = error.to_string();
-                self.refused.push((self.count, BadValue { why }.into()));
+                let reason = error.to_string();
+                self.rejected
+                    .push((self.count, InvalidPayload { reason }.into()));
                 self.count += 1;
                 self
             }
@@ -85,35 +86,35 @@ impl PublishBatch {
     }
 
     /// Hands the events to the store. They are on their way when this returns.
-    pub(crate) fn publish(self) -> BatchAnswer {
+    pub(crate) fn publish(self) -> BatchFuture {
         self.publish_by(|store, batch| store.commit(batch))
     }
 
     /// The same for a caller that does nothing else until it has the answer.
-    pub(crate) fn publish_here(self) -> BatchAnswer {
-        self.publish_by(|store, batch| store.commit_here(batch))
+    pub(crate) fn publish_inline(self) -> BatchFuture {
+        self.publish_by(|store, batch| store.commit_inline(batch))
     }
 
     fn publish_by(
         self,
         commit: impl FnOnce(&dyn Store, Batch) -> Answer<Receipt, CommitError>,
-    ) -> BatchAnswer {
+    ) -> BatchFuture {
         let Self {
             core,
             batch,
             count,
-            refused,
+            rejected,
             runs,
         } = self;
         if core.is_closed() {
-            return BatchAnswer::refused(core, count, PublishError::Closed);
+            return BatchFuture::rejected(core, count, PublishError::Closed);
         }
         for run in runs.iter().filter(|run| !run.known) {
             // Where it may not be made, the store itself says that it is unknown.
             let _ = core.topics.ensure(&run.topic, false);
         }
-        let answer = (!batch.is_empty()).then(|| commit(&*core.store, batch));
-        BatchAnswer::new(core, count, refused, runs, answer)
+        let pending = (!batch.is_empty()).then(|| commit(&*core.store, batch));
+        BatchFuture::new(core, count, rejected, runs, pending)
     }
 
     fn try_add(
@@ -132,12 +133,12 @@ impl PublishBatch {
         let limit = limits.payload_bytes_of(topic);
         let bytes = payload.len();
         if bytes > limit.saturating_mul(2) {
-            return Err(TooLarge { bytes, limit }.into());
+            return Err(TooLarge::bytes("payload", bytes, limit).into());
         }
         let payload = json::compact(payload)?;
         let bytes = payload.len();
         if bytes > limit {
-            return Err(TooLarge { bytes, limit }.into());
+            return Err(TooLarge::bytes("payload", bytes, limit).into());
         }
         let draft = draft(limits, &payload, options)?;
         // Only now, so that an event that is refused does not make its topic.
@@ -153,7 +154,7 @@ impl PublishBatch {
     /// Begins a run of a topic.
     fn turn_to(&mut self, named: Named) {
         self.runs.push(TopicRun {
-            first: self.count - self.refused.len(),
+            first: self.count - self.rejected.len(),
             topic: named.topic,
             known: named.known,
         });
@@ -164,7 +165,7 @@ impl fmt::Debug for PublishBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PublishBatch")
             .field("count", &self.count)
-            .field("refused", &self.refused)
+            .field("rejected", &self.rejected)
             .finish_non_exhaustive()
     }
 }

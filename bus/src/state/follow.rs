@@ -1,11 +1,11 @@
 //! Reading a topic in order from a position on, and waiting at its end for more. Nothing is leased or acknowledged:
-//! whoever follows keeps the position.
+//! the caller keeps the position.
 
 use crate::bus::Bus;
 use crate::core::{Closing, Core};
-use crate::error::{BadOption, FollowError, TopicReplaced, UnknownTopic};
+use crate::error::{FollowError, InvalidField, TopicReplaced, UnknownTopic};
 use crate::names::check_topic;
-use prombus_store::{Page, ReadLimit, Store, StoredEvent, TailWatch};
+use prombus_store::{Page, ReadFrom, ReadLimit, Store, StoredEvent, TailWatch};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) struct Ahead {
 
 impl Bus {
     /// Follows a topic from a position on, in order, with every event once: 1 is its beginning, and one more than
-    /// its tail is what comes next. Whoever follows remembers [`Follow::next_seq`] to go on later.
+    /// its tail is what comes next. The caller stores [`Follow::next_seq`] to resume later.
     pub fn follow(&self, topic: &str, from_seq: u64) -> Result<Follow, FollowError> {
         Follow::new(self.core(), topic, from_seq)
     }
@@ -51,8 +51,8 @@ impl Follow {
             return Err(UnknownTopic { topic }.into());
         };
         if from_seq == 0 || from_seq > info.tail_seq + 1 {
-            let why = format!("it has to be 1 to {}", info.tail_seq + 1);
-            return Err(BadOption::new("from_seq", why).into());
+            let reason = format!("must be 1 to {}", info.tail_seq + 1);
+            return Err(InvalidField::new("from_seq", reason).into());
         }
         Ok(Self {
             store: core.store.clone(),
@@ -108,7 +108,10 @@ impl Follow {
     /// The next events that are there already; `None` at the tail.
     pub async fn read_on(&mut self) -> Result<Option<Page>, FollowError> {
         loop {
-            let mut page = self.store.read(&self.topic, self.next_seq, PAGE).await?;
+            let mut page = self
+                .store
+                .read(&self.topic, ReadFrom::Seq(self.next_seq), PAGE)
+                .await?;
             if page.tail_seq + 1 < self.next_seq {
                 return Err(TopicReplaced {
                     topic: self.topic.clone(),

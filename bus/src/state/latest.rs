@@ -1,9 +1,9 @@
 //! The latest event of each key. A key whose latest event is a tombstone is not there.
 
 use crate::bus::Bus;
-use crate::error::{BadOption, StateError, TooManyKeys, UnknownTopic};
+use crate::error::{InvalidField, StateError, TooManyKeys, UnknownTopic};
 use crate::names::check_topic;
-use prombus_store::{ReadLimit, Store, StoredEvent};
+use prombus_store::{ReadFrom, ReadLimit, Store, StoredEvent};
 use std::sync::Arc;
 
 /// The most keys that are returned in one go.
@@ -61,7 +61,7 @@ impl Bus {
         if !named.known {
             check_topic(topic)?;
         }
-        Ok(self.store().latest(&named.topic, key).await?)
+        Ok(self.store().latest_event(&named.topic, key).await?)
     }
 
     /// The latest events of these keys in their order, without those that have none; of all keys if none is named.
@@ -88,7 +88,7 @@ impl Bus {
         let topic = self.state_topic(topic)?;
         let (mut events, mut bytes) = (Vec::with_capacity(keys.len()), 0);
         for key in keys {
-            let Some(event) = self.store().latest(&topic, key).await? else {
+            let Some(event) = self.store().latest_event(&topic, key).await? else {
                 continue;
             };
             bytes += event.stored_bytes();
@@ -121,10 +121,10 @@ impl Bus {
 }
 
 impl KeyRange {
-    pub(super) fn check(&self) -> Result<(), BadOption> {
+    pub(super) fn check(&self) -> Result<(), InvalidField> {
         match (1..=MAX_PAGE_KEYS).contains(&self.limit) {
             true => Ok(()),
-            false => Err(BadOption::new("limit", "it has to be 1 to 10000")),
+            false => Err(InvalidField::new("limit", "must be 1 to 10000")),
         }
     }
 
@@ -179,7 +179,7 @@ pub(super) async fn page_with_tombstones(
     let mut events = Vec::new();
     if after.is_none() && !prefix.is_empty() {
         // The store goes on behind a key, so the key that is the prefix itself is asked for by name.
-        events.extend(store.latest(topic, prefix).await?);
+        events.extend(store.latest_event(topic, prefix).await?);
     }
     let behind = after.or(Some(prefix).filter(|prefix| !prefix.is_empty()));
     let limit = ReadLimit {
@@ -187,10 +187,10 @@ pub(super) async fn page_with_tombstones(
         events: range.limit + 1 - events.len(),
         bytes: MAX_PAGE_BYTES,
     };
-    let found = store.latest_keys(topic, behind, limit).await?;
-    let read = found.len();
+    let found = store.read(topic, ReadFrom::Key(behind), limit).await?;
+    let read = found.events.len();
     let within = |event: &StoredEvent| !range.is_behind(&event.key().unwrap_or_default());
-    events.extend(found.into_iter().take_while(within));
+    events.extend(found.events.into_iter().take_while(within));
     let is_cut = events.len() > range.limit;
     events.truncate(range.limit);
     let last = events.last().and_then(StoredEvent::key);
@@ -200,8 +200,8 @@ pub(super) async fn page_with_tombstones(
         Some(_) if is_cut => last,
         Some(key) if read > 0 && read < limit.events => {
             let one = ReadLimit { events: 1, ..limit };
-            let more = store.latest_keys(topic, Some(key), one).await?;
-            last.filter(|_| more.first().is_some_and(within))
+            let more = store.read(topic, ReadFrom::Key(Some(key)), one).await?;
+            last.filter(|_| more.events.first().is_some_and(within))
         }
         _ => None,
     };

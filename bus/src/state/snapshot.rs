@@ -9,7 +9,7 @@
 //! - `x-snapshot-ts`: where the snapshot had reached the end of its topic, the time of that: what was published later
 //!   has this ts or a later one, unless its publisher chose another.
 //!
-//! How far it is also stands in the keyed record `snapshot/<topic>`, which changes in the same atomic step and only
+//! Its position is also in the keyed record `snapshot/<topic>`, which changes in the same atomic batch and only
 //! from the version that was read. So whatever stops a snapshot, the next one goes on exactly there, and of two that
 //! are made at once one comes to nothing.
 
@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The header of a snapshot record that has the position of the event it stands for.
+/// The header of a snapshot record with the position of its source event.
 pub const SOURCE_SEQ_HEADER: &str = "x-source-seq";
 /// The header of a snapshot record that says up to which position the snapshot is whole.
 pub const SNAPSHOT_SEQ_HEADER: &str = "x-snapshot-seq";
@@ -38,7 +38,7 @@ pub(crate) struct Marker {
     version: u32,
     /// Where the snapshot is.
     pub(crate) snapshot_topic: Arc<str>,
-    /// The position in the snapshot topic that it begins with; what lies before is of something else.
+    /// The position in the snapshot topic that it starts at; what is before is not part of it.
     pub(crate) first_seq: u64,
     /// Everything up to this position of the topic is in it.
     pub(crate) position: u64,
@@ -121,7 +121,7 @@ pub(super) fn payload_text(key: &str, payload: &str, ts: u64) -> String {
 }
 
 impl SnapshotRecord {
-    /// Reads a record; `None` where somebody published something else to the topic.
+    /// Parses a record; `None` where another publisher wrote something else to the topic.
     pub(super) fn of(event: &StoredEvent) -> Option<Self> {
         let Written { headers, payload } = serde_json::from_str(event.json()).ok()?;
         let source_seq = headers.source_seq.parse().ok()?;

@@ -1,10 +1,10 @@
 //! One delivered event, and the ways to settle it.
 
-use crate::error::{BadValue, LeaseLost, SettleError, UnknownId};
+use crate::error::{InvalidPayload, LeaseLost, SettleError, UnknownId};
 use crate::event::EventFields;
-use crate::group::inbox::{Inbox, LeaseName, Message, Refusal};
+use crate::group::inbox::{Inbox, LeaseId, Message, Nack};
 use crate::group::state::{Retry, Settled};
-use crate::group::subscriber::Taken;
+use crate::group::subscriber::TakenEvent;
 use prombus_store::StoredEvent;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -36,11 +36,11 @@ pub struct Context {
 #[derive(Debug, Clone)]
 pub(crate) struct Lease {
     pub(super) inbox: Arc<Inbox>,
-    pub(super) name: LeaseName,
+    pub(super) name: LeaseId,
 }
 
 impl Delivery {
-    pub(crate) fn new(taken: Taken) -> Self {
+    pub(crate) fn new(taken: TakenEvent) -> Self {
         let name = taken.name();
         Self {
             context: Context {
@@ -57,9 +57,9 @@ impl Delivery {
     }
 
     /// The payload as a value.
-    pub fn value<'a, T: Deserialize<'a>>(&'a self) -> Result<T, BadValue> {
-        serde_json::from_str(self.event.payload()).map_err(|error| BadValue {
-            why: error.to_string(),
+    pub fn value<'a, T: Deserialize<'a>>(&'a self) -> Result<T, InvalidPayload> {
+        serde_json::from_str(self.event.payload()).map_err(|error| InvalidPayload {
+            reason: error.to_string(),
         })
     }
 
@@ -106,11 +106,11 @@ impl Delivery {
 
     /// The event failed, and this says whether that counted.
     pub async fn nack_confirmed(self, reason: impl Into<String>) -> Result<(), SettleError> {
-        let refusal = Refusal {
+        let nack = Nack {
             reason: reason.into(),
             retry: Retry::Backoff,
         };
-        let message = Message::Nack(self.lease.name, Box::new(refusal));
+        let message = Message::Nack(self.lease.name, Box::new(nack));
         self.lease.confirm(message, &self.event).await
     }
 
@@ -139,10 +139,8 @@ impl Lease {
     }
 
     pub(crate) fn nack(&self, reason: String, retry: Retry) {
-        self.inbox.push(Message::Nack(
-            self.name,
-            Box::new(Refusal { reason, retry }),
-        ));
+        self.inbox
+            .push(Message::Nack(self.name, Box::new(Nack { reason, retry })));
     }
 
     pub(crate) fn extend(&self, extend_ms: u64) {

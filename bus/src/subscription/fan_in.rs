@@ -1,17 +1,17 @@
 //! Many topics in one subscription: by list, and by patterns that also match topics made later.
 
-use super::pattern_start::PatternStart;
-use super::subscribing::Subscribing;
+use super::pattern_group::PatternGroup;
+use super::subscribe::SubscribeRequest;
 use super::{Shared, SubscribeOptions};
 use crate::core::Core;
 use crate::error::{GroupError, SubscribeError};
 use crate::group::StartAt;
-use crate::group::command::OfPattern;
+use crate::group::command::PatternDefaults;
 use crate::group::record::{GroupRecord, record_key};
 use crate::group::registry::Registry;
 use crate::names::check_topic;
 use crate::pattern::Pattern;
-use prombus_store::{MovedTopics, Store, TopicInfo};
+use prombus_store::{Store, TailAdvances, TopicInfo};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) struct Selection {
     pub(super) names: BTreeSet<Arc<str>>,
     pub(super) patterns: Vec<Pattern>,
     /// Where the group begins in the topics of each pattern.
-    starts: Vec<PatternStart>,
+    pattern_groups: Vec<PatternGroup>,
 }
 
 impl Selection {
@@ -32,7 +32,7 @@ impl Selection {
         let mut selection = Self {
             names: BTreeSet::new(),
             patterns: Vec::new(),
-            starts: Vec::new(),
+            pattern_groups: Vec::new(),
         };
         // Where a list is given, the topic itself may be left empty.
         let topic = Some(topic).filter(|topic| !topic.is_empty() || more.is_empty());
@@ -61,14 +61,14 @@ impl Selection {
     }
 
     /// Where the group begins in a topic that matches a pattern.
-    fn start_of(&self, topic: &str) -> Option<&PatternStart> {
-        let mut patterns = self.patterns.iter().zip(&self.starts);
+    fn pattern_group_of(&self, topic: &str) -> Option<&PatternGroup> {
+        let mut patterns = self.patterns.iter().zip(&self.pattern_groups);
         let found = patterns.find(|(pattern, _)| pattern.matches(topic));
         found.map(|(_, start)| start)
     }
 
     /// Finds out where the group begins, once and for all where it is durable.
-    pub(super) async fn place(
+    pub(super) async fn resolve_starts(
         &mut self,
         core: &Core,
         group: &str,
@@ -77,22 +77,22 @@ impl Selection {
     ) -> Result<(), GroupError> {
         let (from, request) = (&options.from, options.settings());
         for pattern in &self.patterns {
-            self.starts.push(if ephemeral {
-                PatternStart::new(pattern, from, &request, core)
+            self.pattern_groups.push(if ephemeral {
+                PatternGroup::new(pattern, from, &request, core)
             } else {
-                PatternStart::stored(core, pattern, group, from, &request).await?
+                PatternGroup::stored(core, pattern, group, from, &request).await?
             });
         }
         Ok(())
     }
 }
 
-/// Takes seats in topics that match, as there is something to deliver in them.
+/// Joins matching topics when there is something to deliver in them.
 pub(super) struct Follower {
     pub(super) core: Arc<Core>,
     pub(super) registry: Weak<Registry>,
     pub(super) shared: Weak<Shared>,
-    pub(super) subscribing: Subscribing,
+    pub(super) request: SubscribeRequest,
     pub(super) selection: Selection,
     /// Topics that have to be looked at, each once.
     pub(super) waiting: BTreeSet<Arc<str>>,
@@ -100,20 +100,20 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Follows until the subscription or the bus is gone.
-    pub(super) async fn run(mut self, mut moved: MovedTopics) {
+    pub(super) async fn run(mut self, mut moved: TailAdvances) {
         loop {
-            if !self.look(usize::MAX).await {
+            if !self.join_waiting(usize::MAX).await {
                 return;
             }
             let retry = tokio::time::sleep(Duration::from_millis(REJOIN_MS));
-            let subscriber = self.subscribing.subscriber.clone();
+            let subscriber = self.request.subscriber.clone();
             tokio::select! {
                 biased;
                 topics = moved.moved() => match topics {
-                    Some(topics) => self.take_moved(topics),
+                    Some(topics) => self.queue_moved_topics(topics),
                     None => return,
                 },
-                () = subscriber.part_ended() => self.take_ended(),
+                () = subscriber.group_detached() => self.queue_ended_topics(),
                 // Those that could not be joined are tried again.
                 () = retry, if !self.waiting.is_empty() => {}
             }
@@ -121,7 +121,7 @@ impl Follower {
     }
 
     /// Looks at up to `limit` topics that wait; `false` where the subscription or the bus is gone.
-    pub(super) async fn look(&mut self, limit: usize) -> bool {
+    pub(super) async fn join_waiting(&mut self, limit: usize) -> bool {
         let mut failed = BTreeSet::new();
         for _ in 0..limit {
             let Some(topic) = self.waiting.pop_first() else {
@@ -141,7 +141,7 @@ impl Follower {
         true
     }
 
-    /// Takes a seat in a topic where something is undelivered.
+    /// Joins a topic where something is undelivered.
     pub(super) async fn join(
         &self,
         registry: &Registry,
@@ -151,29 +151,29 @@ impl Follower {
         let Some(info) = self.core.store.topic(topic) else {
             return Ok(());
         };
-        let Some(pattern_start) = self.selection.start_of(topic) else {
+        let Some(pattern_group) = self.selection.pattern_group_of(topic) else {
             return Ok(());
         };
-        let start = pattern_start.of(info.incarnation);
-        if shared.has_open_seat(topic) || !self.is_behind(&info, &start).await? {
+        let start = pattern_group.of(info.incarnation);
+        if shared.has_open_membership(topic) || !self.is_behind(&info, &start).await? {
             return Ok(());
         }
-        let pattern = OfPattern {
-            settings: pattern_start.settings().clone(),
+        let pattern = PatternDefaults {
+            settings: pattern_group.settings().clone(),
             incarnation: info.incarnation,
         };
-        let seat = self
-            .subscribing
+        let membership = self
+            .request
             .join_pattern(&self.core, registry, topic, &start, &pattern)
             .await?;
-        drop(shared.seats().insert(topic.clone(), seat));
+        drop(shared.memberships().insert(topic.clone(), membership));
         Ok(())
     }
 
     /// Whether a topic has something that the group has not settled.
     async fn is_behind(&self, info: &TopicInfo, start: &StartAt) -> Result<bool, GroupError> {
-        if !self.subscribing.ephemeral {
-            let key = record_key(&info.name, &self.subscribing.group);
+        if !self.request.ephemeral {
+            let key = record_key(&info.name, &self.request.group);
             let stored = self.core.store.get(&key).await?;
             let record = stored.and_then(|stored| GroupRecord::from_bytes(&stored.value).ok());
             if let Some(record) = record
@@ -188,7 +188,7 @@ impl Follower {
         })
     }
 
-    fn take_moved(&mut self, topics: BTreeSet<Arc<str>>) {
+    fn queue_moved_topics(&mut self, topics: BTreeSet<Arc<str>>) {
         let matching = topics
             .into_iter()
             .filter(|topic| self.selection.matches(topic));
@@ -196,15 +196,17 @@ impl Follower {
     }
 
     /// Looks again at topics whose group has ended: it may have been removed, or the topic made again.
-    fn take_ended(&mut self) {
+    fn queue_ended_topics(&mut self) {
         let Some(shared) = self.shared.upgrade() else {
             return;
         };
-        let mut seats = shared.seats();
-        let ended = seats.iter().filter(|(_, seat)| seat.inbox.is_closed());
+        let mut memberships = shared.memberships();
+        let ended = memberships
+            .iter()
+            .filter(|(_, membership)| membership.inbox.is_closed());
         let ended: Vec<Arc<str>> = ended.map(|(topic, _)| topic.clone()).collect();
         for topic in ended {
-            seats.remove(&topic);
+            memberships.remove(&topic);
             if self.selection.matches(&topic) {
                 self.waiting.insert(topic);
             }

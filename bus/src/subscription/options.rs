@@ -1,6 +1,6 @@
 //! What a subscriber may ask for.
 
-use crate::error::BadOption;
+use crate::error::InvalidField;
 use crate::filter::Filter;
 use crate::group::settings::SettingsRequest;
 use crate::group::{Ordering, StartAt};
@@ -63,27 +63,27 @@ impl Default for SubscribeOptions {
 }
 
 impl SubscribeOptions {
-    pub(super) fn check(&self) -> Result<(), BadOption> {
+    pub(super) fn check(&self) -> Result<(), InvalidField> {
         self.from.check()?;
         self.settings().check()?;
         for (name, value, limit) in [
-            ("batchSize", self.batch_size, MAX_IN_FLIGHT),
-            ("maxInFlight", self.max_in_flight, MAX_IN_FLIGHT),
+            ("batch_size", self.batch_size, MAX_IN_FLIGHT),
+            ("max_in_flight", self.max_in_flight, MAX_IN_FLIGHT),
             ("concurrency", self.concurrency, MAX_CONCURRENCY),
         ] {
             if !(1..=limit).contains(&value) {
-                return Err(BadOption::new(name, format!("it has to be 1 to {limit}")));
+                return Err(InvalidField::new(name, format!("must be 1 to {limit}")));
             }
         }
         if self.topics.len() > MAX_TOPICS {
-            return Err(BadOption::new("topics", "there may be up to 1024"));
+            return Err(InvalidField::new("topics", "must have at most 1024 items"));
         }
         if self
             .member
             .as_ref()
             .is_some_and(|name| !(1..=MAX_MEMBER_BYTES).contains(&name.len()))
         {
-            return Err(BadOption::new("member", "a name has 1 to 256 bytes"));
+            return Err(InvalidField::new("member", "must have 1 to 256 bytes"));
         }
         Ok(())
     }

@@ -1,14 +1,15 @@
 //! Acknowledging and publishing in one step: both happen or neither, once.
 
 mod crash;
-mod refused;
-mod together;
-mod under_way;
+mod group_commit;
+mod in_progress;
+mod rejected;
 
 use crate::support::*;
-use prombus::error::StepError;
+use prombus::error::AckPublishError;
 use prombus::{
-    Bus, BusOptions, PublishBatch, PublishOptions, Published, Step, SubscribeOptions, Subscription,
+    AckPublish, Bus, BusOptions, PublishBatch, PublishOptions, Published, SubscribeOptions,
+    Subscription,
 };
 
 /// A batch with one event for a topic.
@@ -35,8 +36,8 @@ async fn step_by_ids(
     topic: &str,
     ids: Vec<String>,
     batch: PublishBatch,
-) -> Result<Vec<Published>, StepError> {
-    let steps = vec![Step { ids, batch }];
+) -> Result<Vec<Published>, AckPublishError> {
+    let steps = vec![AckPublish { ids, batch }];
     let mut answers = subscription
         .control()
         .ack_ids_and_publish(topic, steps)
@@ -146,7 +147,7 @@ async fn several_events_are_settled_in_the_same_step_or_none() {
         .collect();
     let again = step_by_ids(&subscription, "in", ids.clone(), result(&bus, "out", 7)).await;
     assert!(
-        matches!(&again, Err(StepError::AlreadySettled(settled)) if settled.seq == 3),
+        matches!(&again, Err(AckPublishError::AlreadySettled(settled)) if settled.seq == 3),
         "{again:?}"
     );
     assert_eq!(cursor(&bus).await, 3, "4 is still held");
@@ -164,14 +165,14 @@ async fn several_events_are_settled_in_the_same_step_or_none() {
     assert_eq!(counts.acked, 4);
 
     let none = prombus::Delivery::ack_all_and_publish([], result(&bus, "out", 9)).await;
-    assert_eq!(none, Err(StepError::NotOneGroup));
+    assert_eq!(none, Err(AckPublishError::NotOneGroup));
     let other = bus
         .subscribe("in", "h", earliest())
         .await
         .expect("subscribed");
     let mixed = [next(&subscription).await, next(&other).await];
     let mixed = prombus::Delivery::ack_all_and_publish(mixed, result(&bus, "out", 9)).await;
-    assert_eq!(mixed, Err(StepError::NotOneGroup));
+    assert_eq!(mixed, Err(AckPublishError::NotOneGroup));
     assert_eq!(outputs(&bus).await.len(), 2);
 }
 
@@ -197,11 +198,11 @@ async fn ephemeral_groups_and_fan_in_can_do_it_too() {
         let elsewhere =
             step_by_ids(&subscription, "in.a", ids.clone(), result(&bus, "out", 2)).await;
         assert!(
-            matches!(elsewhere, Err(StepError::UnknownId(_))),
+            matches!(elsewhere, Err(AckPublishError::UnknownId(_))),
             "{elsewhere:?}"
         );
         let nowhere = step_by_ids(&subscription, "in.c", ids.clone(), result(&bus, "out", 2)).await;
-        assert_eq!(nowhere, Err(StepError::Gone));
+        assert_eq!(nowhere, Err(AckPublishError::Gone));
         step_by_ids(&subscription, "in.b", ids, result(&bus, "out", 2))
             .await
             .expect("a step");

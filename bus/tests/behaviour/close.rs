@@ -22,10 +22,7 @@ async fn a_closed_bus_takes_nothing_in() {
     assert_eq!(subscription.ended(), Some(Ended::BusClosed));
     assert_eq!(held.ack_confirmed().await, Err(SettleError::Gone));
     let error = bus.publish("t", &1, &plain()).await.expect_err("closed");
-    assert_eq!(
-        (error.code(), error),
-        ("shutting_down", PublishError::Closed)
-    );
+    assert_eq!((error.kind(), error), ("Closed", PublishError::Closed));
     let error = bus
         .subscribe("t", "g", earliest())
         .await

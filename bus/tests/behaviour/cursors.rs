@@ -84,8 +84,8 @@ async fn a_seek_delivers_again_or_passes_over_and_says_so_before() {
 
     assert_eq!(bus.seek("t", "g", StartAt::Seq(3)).await, Ok(back));
     assert_eq!(
-        held.ack_confirmed().await.map_err(|error| error.code()),
-        Err("lease_lost")
+        held.ack_confirmed().await.map_err(|error| error.kind()),
+        Err("LeaseLost")
     );
     assert_eq!(take(&subscription, 8).await, [3, 4, 5, 6, 7, 8, 9, 10]);
     bus.seek("t", "g", StartAt::Earliest)

@@ -55,8 +55,8 @@ async fn subscribe_options_that_make_no_sense() {
             .subscribe("t", "g", options)
             .await
             .expect_err("it makes no sense");
-        assert!(matches!(error, SubscribeError::BadOption(_)), "{error}");
-        assert_eq!(error.code(), "bad_frame");
+        assert!(matches!(error, SubscribeError::InvalidField(_)), "{error}");
+        assert_eq!(error.kind(), "InvalidField");
     }
 }
 
@@ -68,24 +68,27 @@ async fn names_that_are_none() {
             .subscribe(topic, "g", earliest())
             .await
             .expect_err("no topic");
-        assert_eq!(error.code(), "bad_topic");
+        assert_eq!(error.kind(), "InvalidTopic");
     }
     let error = bus
         .subscribe("a**", "g", earliest())
         .await
         .expect_err("no pattern");
-    assert!(matches!(error, SubscribeError::BadPattern(_)), "{error}");
+    assert!(
+        matches!(error, SubscribeError::InvalidPattern(_)),
+        "{error}"
+    );
     for group in ["", "a b", &"x".repeat(129)] {
         let error = bus
             .subscribe("t", group, earliest())
             .await
             .expect_err("no group");
-        assert_eq!(error.code(), "bad_group");
+        assert_eq!(error.kind(), "InvalidGroup");
         assert!(bus.group("t", group).await.is_err());
     }
     assert_eq!(
-        bus.group("a b", "g").await.map_err(|error| error.code()),
-        Err("bad_topic")
+        bus.group("a b", "g").await.map_err(|error| error.kind()),
+        Err("InvalidTopic")
     );
 }
 
@@ -102,7 +105,7 @@ async fn places_that_are_none() {
             .subscribe(&topic, "g", options)
             .await
             .expect_err("no such id");
-        assert_eq!(error.code(), "unknown_id", "{error}");
+        assert_eq!(error.kind(), "UnknownId", "{error}");
         assert!(matches!(
             bus.group(&topic, "g").await,
             Err(GroupError::UnknownGroup(_))
@@ -117,7 +120,7 @@ async fn places_that_are_none() {
         .seek("t", "g", StartAt::AfterId("x".into()))
         .await
         .expect_err("no such id");
-    assert_eq!(error.code(), "unknown_id");
+    assert_eq!(error.kind(), "UnknownId");
     assert!(bus.seek("t", "g", StartAt::Seq(0)).await.is_err());
     for error in [
         bus.seek("t", "nobody", StartAt::Latest)
@@ -145,19 +148,19 @@ async fn topics_that_do_not_exist_where_publishing_makes_none() {
     };
     let bus = Bus::open(store, options).expect("the options are good");
     let error = bus.publish("t", &1, &plain()).await.expect_err("unknown");
-    assert_eq!(error.code(), "unknown_topic");
+    assert_eq!(error.kind(), "UnknownTopic");
     assert_eq!(
         bus.subscribe("t", "g", earliest())
             .await
             .expect_err("unknown")
-            .code(),
-        "unknown_topic"
+            .kind(),
+        "UnknownTopic"
     );
     assert_eq!(
-        bus.groups("t").await.expect_err("unknown").code(),
-        "unknown_topic"
+        bus.groups("t").await.expect_err("unknown").kind(),
+        "UnknownTopic"
     );
-    assert_eq!(bus.topic("t").expect_err("unknown").code(), "unknown_topic");
+    assert_eq!(bus.topic("t").expect_err("unknown").kind(), "UnknownTopic");
     assert!(
         bus.subscribe("**", "g", earliest()).await.is_ok(),
         "a pattern may match nothing yet"
@@ -221,7 +224,7 @@ async fn bus_options_that_make_no_sense() {
     });
     for options in cases.into_iter().chain(limits) {
         let error = Bus::open(store.clone(), options).expect_err("it makes no sense");
-        assert!(matches!(error, OpenError::BadOption(_)), "{error}");
+        assert!(matches!(error, OpenError::InvalidField(_)), "{error}");
     }
     let topic_defaults = vec![("a..b".into(), TopicConfig::default())];
     let error = Bus::open(
@@ -232,7 +235,7 @@ async fn bus_options_that_make_no_sense() {
         },
     )
     .expect_err("no pattern");
-    assert!(matches!(error, OpenError::BadPattern(_)), "{error}");
+    assert!(matches!(error, OpenError::InvalidPattern(_)), "{error}");
 }
 
 #[test]
@@ -258,7 +261,7 @@ async fn a_store_that_cannot_be_read_or_written() {
         .subscribe("t", "g", earliest())
         .await
         .expect_err("the group cannot be made");
-    assert_eq!(error.code(), "ack_failed");
+    assert_eq!(error.kind(), "StoreFailed");
     store.refuse_writes(false);
     let subscription = bus
         .subscribe("t", "g", earliest())

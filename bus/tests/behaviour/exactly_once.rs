@@ -250,7 +250,7 @@ async fn manual_acknowledgement_is_refused() {
         .subscribe_exactly_once("t", "g", options, dedupe, handler)
         .await
         .expect_err("refused");
-    assert!(refused.to_string().contains("manualAck"), "{refused}");
+    assert!(refused.to_string().contains("manual_ack"), "{refused}");
 }
 
 /// Marks that can be looked up and not be made.

@@ -153,10 +153,7 @@ async fn a_filter_is_the_groups_until_it_is_changed_on_purpose() {
     }
     assert_eq!(take(&two, 1).await, [4], "the group remembers its filter");
     let refused = bus.subscribe("t", "g", filtered(Filter::All)).await;
-    assert_eq!(
-        refused.expect_err("it has another").code(),
-        "group_mismatch"
-    );
+    assert_eq!(refused.expect_err("it has another").kind(), "GroupMismatch");
     let config = prombus::GroupConfig {
         filter: Some(Filter::All),
         ..Default::default()

@@ -1,6 +1,6 @@
 //! Following a topic in order, without a group.
 
-use super::support::{bus, plain, publish, publish_one, sleep};
+use super::support::{Kind, bus, plain, publish, publish_one, sleep};
 use prombus::error::FollowError;
 use prombus::{Bus, Follow};
 use std::time::Duration;
@@ -68,11 +68,11 @@ async fn closing_the_bus_ends_it() {
 #[tokio::test(start_paused = true)]
 async fn topics_that_are_not_there_or_not_the_same_are_errors() {
     let bus = bus();
-    assert_eq!(refused(&bus, "t", 1), "unknown_topic");
-    assert_eq!(refused(&bus, "no topic", 1), "bad_topic");
+    assert_eq!(refused(&bus, "t", 1), "UnknownTopic");
+    assert_eq!(refused(&bus, "no topic", 1), "InvalidTopic");
     publish(&bus, "t", 3).await;
-    assert_eq!(refused(&bus, "t", 0), "bad_frame");
-    assert_eq!(refused(&bus, "t", 5), "bad_frame");
+    assert_eq!(refused(&bus, "t", 0), "InvalidField");
+    assert_eq!(refused(&bus, "t", 5), "InvalidField");
     let mut follow = bus.follow("t", 4).expect("it is there");
     bus.delete_topic("t").await.expect("deleted");
     let gone = follow.next_page().await.expect_err("gone");
@@ -86,7 +86,7 @@ async fn topics_that_are_not_there_or_not_the_same_are_errors() {
 }
 
 fn refused(bus: &Bus, topic: &str, from_seq: u64) -> &'static str {
-    bus.follow(topic, from_seq).expect_err("refused").code()
+    bus.follow(topic, from_seq).expect_err("refused").kind()
 }
 
 async fn next(follow: &mut Follow) -> Vec<u64> {

@@ -29,17 +29,21 @@ async fn beat(bus: &Bus, pid: u64) -> String {
 
 /// Of each event in the output: its key, its status, and what caused it.
 async fn states(bus: &Bus) -> Vec<(String, String, Vec<String>)> {
-    let told = |event: &StoredEvent| {
+    let shared_status = |event: &StoredEvent| {
         let payload: Value = serde_json::from_str(event.payload()).expect("JSON");
         let status = payload["status"].as_str().expect("a status").to_owned();
         let key = event.key().expect("a key").into_owned();
         assert_eq!(payload["processId"], key);
         (key, status, EventFields::of(event).caused_by)
     };
-    read_all(bus, STATES).await.iter().map(told).collect()
+    read_all(bus, STATES)
+        .await
+        .iter()
+        .map(shared_status)
+        .collect()
 }
 
-fn told(pid: u64, status: &str, beat: &str) -> (String, String, Vec<String>) {
+fn shared_status(pid: u64, status: &str, beat: &str) -> (String, String, Vec<String>) {
     (format!("web:api:{pid}"), status.into(), vec![beat.into()])
 }
 
@@ -49,25 +53,28 @@ async fn heartbeats_become_states_and_silence_makes_them_stale() {
     let handle = project(&bus);
     let first = beat(&bus, 1).await;
     sleep(1).await;
-    assert_eq!(states(&bus).await, [told(1, "alive", &first)]);
+    assert_eq!(states(&bus).await, [shared_status(1, "alive", &first)]);
     sleep(14_000).await;
     assert_eq!(states(&bus).await.len(), 1);
     sleep(6_000).await;
     assert_eq!(
         states(&bus).await[1..],
-        [told(1, "stale", &first)],
+        [shared_status(1, "stale", &first)],
         "15 seconds, looked at every 5"
     );
     sleep(100_000).await;
     assert_eq!(states(&bus).await.len(), 2, "once is enough");
     let second = beat(&bus, 1).await;
     sleep(1).await;
-    assert_eq!(states(&bus).await[2..], [told(1, "alive", &second)]);
+    assert_eq!(
+        states(&bus).await[2..],
+        [shared_status(1, "alive", &second)]
+    );
     let config = TopicConfig::of(&bus.topic(STATES).expect("it exists"));
     assert!(config.compaction, "only the latest state counts");
     let status = handle.status();
     assert_eq!((status.position, status.lag, status.emitted), (2, 0, 3));
-    assert_eq!((status.last_error, status.stands_by), (None, false));
+    assert_eq!((status.last_error, status.is_standby), (None, false));
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,10 +96,10 @@ async fn what_died_while_the_projector_was_down_is_stale_when_it_is_back() {
     let _handle = project(&bus);
     sleep(1).await;
     let expected = [
-        told(1, "alive", &first),
-        told(2, "alive", &second),
-        told(2, "alive", &third),
-        told(1, "stale", &first),
+        shared_status(1, "alive", &first),
+        shared_status(2, "alive", &second),
+        shared_status(2, "alive", &third),
+        shared_status(1, "stale", &first),
     ];
     assert_eq!(states(&bus).await, expected);
 }
@@ -107,14 +114,14 @@ async fn what_is_no_heartbeat_is_counted_and_stops_nothing() {
     }
     let good = beat(&bus, 1).await;
     sleep(1).await;
-    assert_eq!(states(&bus).await, [told(1, "alive", &good)]);
+    assert_eq!(states(&bus).await, [shared_status(1, "alive", &good)]);
     let status = handle.status();
-    assert_eq!((status.refused, status.position), (4, 5));
-    assert!(status.last_refusal.is_some());
+    assert_eq!((status.rejected, status.position), (4, 5));
+    assert!(status.last_rejection.is_some());
     handle.stop().await;
     let handle = project(&bus);
     sleep(1).await;
-    assert_eq!(handle.status().refused, 4, "the count is kept");
+    assert_eq!(handle.status().rejected, 4, "the count is kept");
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,10 +129,10 @@ async fn a_store_that_fails_for_a_while_costs_nothing() {
     let (store, options) = store();
     let bus = open(&store, &options);
     let handle = project(&bus);
-    let mut expected = vec![told(1, "alive", &beat(&bus, 1).await)];
+    let mut expected = vec![shared_status(1, "alive", &beat(&bus, 1).await)];
     sleep(1).await;
     store.refuse_reads(true);
-    expected.push(told(1, "alive", &beat(&bus, 1).await));
+    expected.push(shared_status(1, "alive", &beat(&bus, 1).await));
     sleep(1_000).await;
     let error = handle.status().last_error.expect("it says so");
     assert!(error.contains("the test says so"), "{error}");
@@ -135,7 +142,7 @@ async fn a_store_that_fails_for_a_while_costs_nothing() {
     assert_eq!(states(&bus).await, expected);
     for fault in [CommitFault::Refused, CommitFault::Denied] {
         store.fail_commit(0, fault);
-        expected.push(told(1, "alive", &beat(&bus, 1).await));
+        expected.push(shared_status(1, "alive", &beat(&bus, 1).await));
         sleep(1).await;
         assert!(handle.status().last_error.is_some(), "{fault:?}");
         sleep(1_000).await;
@@ -151,19 +158,23 @@ async fn of_two_runners_one_works_and_the_other_takes_over_when_it_is_gone() {
     let (one, other) = (project(&one_bus), project(&other_bus));
     let mut expected = Vec::new();
     for pid in 0..50 {
-        expected.push(told(pid % 2, "alive", &beat(&one_bus, pid % 2).await));
+        expected.push(shared_status(
+            pid % 2,
+            "alive",
+            &beat(&one_bus, pid % 2).await,
+        ));
         sleep(1_000).await;
     }
     assert_eq!(states(&one_bus).await, expected);
-    assert!(one.status().stands_by != other.status().stands_by);
-    let (working, waiting) = match one.status().stands_by {
+    assert!(one.status().is_standby != other.status().is_standby);
+    let (working, waiting) = match one.status().is_standby {
         false => (one, other),
         true => (other, one),
     };
     working.stop().await;
-    expected.push(told(0, "alive", &beat(&one_bus, 0).await));
+    expected.push(shared_status(0, "alive", &beat(&one_bus, 0).await));
     sleep(60_000).await;
-    assert!(!waiting.status().stands_by);
+    assert!(!waiting.status().is_standby);
     let now = states(&one_bus).await;
     let stale = |state: &(String, String, Vec<String>)| state.1 == "stale";
     assert_eq!(now.iter().filter(|state| stale(state)).count(), 2);
@@ -177,7 +188,10 @@ async fn an_output_that_was_deleted_or_emptied_is_made_anew_from_the_log() {
     let bus = open(&store, &options);
     let handle = project(&bus);
     let beats = [beat(&bus, 1).await, beat(&bus, 2).await];
-    let expected = [told(1, "alive", &beats[0]), told(2, "alive", &beats[1])];
+    let expected = [
+        shared_status(1, "alive", &beats[0]),
+        shared_status(2, "alive", &beats[1]),
+    ];
     sleep(1).await;
     assert_eq!(states(&bus).await, expected);
     handle.stop().await;
@@ -190,7 +204,7 @@ async fn an_output_that_was_deleted_or_emptied_is_made_anew_from_the_log() {
     let third = beat(&bus, 3).await;
     sleep(1).await;
     let mut expected = expected.to_vec();
-    expected.push(told(3, "alive", &third));
+    expected.push(shared_status(3, "alive", &third));
     assert_eq!(states(&bus).await, expected, "deleted while it ran");
     assert!(TopicConfig::of(&bus.topic(STATES).expect("there")).compaction);
 
@@ -221,10 +235,10 @@ async fn a_lost_record_is_found_again_by_what_the_output_names_as_its_causes() {
     let handle = project(&bus);
     sleep(1).await;
     let expected = [
-        told(1, "alive", &first),
-        told(1, "stale", &first),
-        told(2, "alive", &second),
-        told(1, "alive", &third),
+        shared_status(1, "alive", &first),
+        shared_status(1, "stale", &first),
+        shared_status(2, "alive", &second),
+        shared_status(1, "alive", &third),
     ];
     assert_eq!(states(&bus).await, expected);
     assert_eq!(handle.status().position, 3);
@@ -244,7 +258,10 @@ async fn an_input_that_was_made_again_is_read_from_its_beginning() {
     sleep(1).await;
     let fourth = beat(&bus, 1).await;
     sleep(1_000).await;
-    assert_eq!(states(&bus).await[3..], [told(1, "alive", &fourth)]);
+    assert_eq!(
+        states(&bus).await[3..],
+        [shared_status(1, "alive", &fourth)]
+    );
     handle.stop().await;
     // While it does not, and longer than before.
     bus.delete_topic(BEATS).await.expect("deleted");
@@ -255,7 +272,10 @@ async fn an_input_that_was_made_again_is_read_from_its_beginning() {
     ];
     let handle = project(&bus);
     sleep(1).await;
-    let expected: Vec<_> = more.iter().map(|id| told(2, "alive", id)).collect();
+    let expected: Vec<_> = more
+        .iter()
+        .map(|id| shared_status(2, "alive", id))
+        .collect();
     assert_eq!(states(&bus).await[4..], expected);
     assert_eq!((handle.status().position, handle.status().lag), (3, 0));
 }
@@ -275,7 +295,7 @@ async fn what_retention_took_is_counted_as_skipped() {
     let last = beat(&bus, 1).await;
     let handle = project(&bus);
     sleep(1).await;
-    assert_eq!(states(&bus).await[1..], [told(1, "alive", &last)]);
+    assert_eq!(states(&bus).await[1..], [shared_status(1, "alive", &last)]);
     assert_eq!(handle.status().skipped, 4);
 }
 
@@ -311,7 +331,7 @@ async fn it_ends_with_the_bus_and_makes_its_topic_where_none_may_be_made() {
     bus.create_topic(BEATS, &config).await.expect("made");
     let first = beat(&bus, 1).await;
     sleep(1).await;
-    assert_eq!(states(&bus).await, [told(1, "alive", &first)]);
+    assert_eq!(states(&bus).await, [shared_status(1, "alive", &first)]);
     bus.close().await.expect("closed");
     sleep(1).await;
     assert!(handle.has_ended());

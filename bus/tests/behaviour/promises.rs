@@ -96,20 +96,17 @@ async fn what_belongs_to_the_group_is_changed_only_on_purpose() {
     drop(subscribed(&bus, "t", with_attempts(Some(2))).await);
     let refused = bus.subscribe("t", "g", with_attempts(Some(3))).await;
     let error = refused.expect_err("it has another");
-    assert_eq!(error.code(), "group_mismatch");
+    assert_eq!(error.kind(), "GroupMismatch");
     let SubscribeError::Group(GroupError::GroupMismatch(mismatch)) = error else {
         panic!("{error:?}");
     };
-    assert_eq!(mismatch.option, "maxAttempts");
+    assert_eq!(mismatch.field, "max_attempts");
     let by_key = SubscribeOptions {
         ordering: Some(Ordering::Key),
         ..earliest()
     };
     let refused = bus.subscribe("t", "g", by_key).await;
-    assert_eq!(
-        refused.expect_err("it has another").code(),
-        "group_mismatch"
-    );
+    assert_eq!(refused.expect_err("it has another").kind(), "GroupMismatch");
     let config = GroupConfig {
         max_attempts: Some(3),
         ..GroupConfig::default()

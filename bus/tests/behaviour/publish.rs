@@ -1,7 +1,7 @@
 //! Publishing: what is stored, what is answered, and what is refused.
 
 use crate::support::*;
-use prombus::error::{BadHeader, PublishError};
+use prombus::error::{InvalidField, PublishError};
 use prombus::{Bus, BusOptions, EventFields, Limits, PublishOptions};
 use std::sync::atomic::Ordering;
 
@@ -81,7 +81,7 @@ async fn an_id_is_stored_once() {
         matches!(&other, PublishError::IdConflict(conflict) if conflict.seq == 1),
         "{other}"
     );
-    assert_eq!(other.code(), "id_conflict");
+    assert_eq!(other.kind(), "IdConflict");
     assert_eq!(read_all(&bus, "t").await.len(), 1);
 }
 
@@ -110,16 +110,16 @@ async fn each_event_of_a_batch_gets_its_own_result_with_one_commit() {
         .iter()
         .map(|result| match result {
             Ok(published) => (published.seq.to_string(), published.duplicate),
-            Err(error) => (error.code().to_owned(), false),
+            Err(error) => (error.kind().to_owned(), false),
         })
         .collect();
     let expected = [
         ("2", false),
-        ("bad_json", false),
+        ("InvalidJson", false),
         ("2", false),
-        ("bad_topic", false),
+        ("InvalidTopic", false),
         ("2", true),
-        ("id_conflict", false),
+        ("IdConflict", false),
         ("3", false),
     ];
     assert_eq!(
@@ -161,7 +161,7 @@ async fn refusal(bus: &Bus, options: PublishOptions<'_>) -> &'static str {
         bus.store().topic("t").is_none(),
         "a refused event does not make its topic"
     );
-    refused.expect_err("it is wrong").code()
+    refused.expect_err("it is wrong").kind()
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,21 +172,21 @@ async fn wrong_ids_times_keys_and_sids_are_refused() {
         let id = Some(id);
         assert_eq!(
             refusal(&bus, PublishOptions { id, ..plain() }).await,
-            "bad_frame"
+            "InvalidField"
         );
     }
     let ts = Some(1 << 53);
     assert_eq!(
         refusal(&bus, PublishOptions { ts, ..plain() }).await,
-        "bad_frame"
+        "InvalidField"
     );
     let options = key(&long);
-    assert_eq!(refusal(&bus, options).await, "too_large");
+    assert_eq!(refusal(&bus, options).await, "TooLarge");
     for sid in ["", &long[..257]] {
         let sid = Some(sid);
         assert_eq!(
             refusal(&bus, PublishOptions { sid, ..plain() }).await,
-            "bad_frame"
+            "InvalidField"
         );
     }
 }
@@ -199,10 +199,10 @@ async fn wrong_headers_tags_and_causes_are_refused() {
         .map(|number| header(&number.to_string(), ""))
         .collect();
     let cases: [(&str, Vec<(String, String)>); 4] = [
-        ("too_large", many),
-        ("too_large", vec![header("a", &"x".repeat(16 << 10))]),
-        ("bad_frame", vec![header("", "1")]),
-        ("bad_frame", vec![header("a", "1"), header("a", "2")]),
+        ("TooLarge", many),
+        ("TooLarge", vec![header("a", &"x".repeat(16 << 10))]),
+        ("InvalidField", vec![header("", "1")]),
+        ("InvalidField", vec![header("a", "1"), header("a", "2")]),
     ];
     for (code, headers) in &cases {
         assert_eq!(
@@ -215,7 +215,7 @@ async fn wrong_headers_tags_and_causes_are_refused() {
         let (tags, caused_by) = (&items, &items);
         assert_eq!(
             refusal(&bus, PublishOptions { tags, ..plain() }).await,
-            "bad_frame"
+            "InvalidField"
         );
         assert_eq!(
             refusal(
@@ -226,7 +226,7 @@ async fn wrong_headers_tags_and_causes_are_refused() {
                 }
             )
             .await,
-            "bad_frame"
+            "InvalidField"
         );
     }
     let twice = bus.publish(
@@ -239,7 +239,7 @@ async fn wrong_headers_tags_and_causes_are_refused() {
     );
     assert_eq!(
         twice.await,
-        Err(BadHeader::Twice { name: "a".into() }.into())
+        Err(InvalidField::new("headers", "duplicate name \"a\"").into())
     );
 }
 
@@ -248,7 +248,7 @@ async fn wrong_payloads_and_topics_are_refused() {
     let bus = bus();
     for topic in ["", "a..b", "a b", "a*", &"x".repeat(250)] {
         let error = bus.publish(topic, &1, &plain()).await.expect_err(topic);
-        assert_eq!(error.code(), "bad_topic", "{error}");
+        assert_eq!(error.kind(), "InvalidTopic", "{error}");
     }
     let deep = format!("{}{}", "[".repeat(129), "]".repeat(129));
     for payload in ["", "{", "01", "\"\u{1}\"", "nul", "1 2", &deep] {
@@ -256,7 +256,7 @@ async fn wrong_payloads_and_topics_are_refused() {
             .publish_text("t", payload, &plain())
             .await
             .expect_err(payload);
-        assert!(matches!(error, PublishError::BadJson(_)), "{error}");
+        assert!(matches!(error, PublishError::InvalidJson(_)), "{error}");
     }
     let largest = format!("\"{}\"", "x".repeat((1 << 20) - 2));
     assert!(
@@ -274,9 +274,9 @@ async fn wrong_payloads_and_topics_are_refused() {
             .await
             .expect_err("too large");
         assert!(
-            matches!(error.code(), "too_large" | "bad_json"),
+            matches!(error.kind(), "TooLarge" | "InvalidJson"),
             "{}",
-            error.code()
+            error.kind()
         );
     }
     let over = format!("[{largest}]");
@@ -284,13 +284,13 @@ async fn wrong_payloads_and_topics_are_refused() {
         .publish_text("t", &over, &plain())
         .await
         .expect_err("too large");
-    assert_eq!(error.code(), "too_large");
+    assert_eq!(error.kind(), "TooLarge");
     let unwritable = std::collections::HashMap::from([((1, 2), 3)]);
     let error = bus
         .publish("t", &unwritable, &plain())
         .await
         .expect_err("no JSON keys");
-    assert!(matches!(error, PublishError::BadValue(_)), "{error}");
+    assert!(matches!(error, PublishError::InvalidPayload(_)), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -306,7 +306,10 @@ async fn limits_are_options() {
         .publish_text("t", "123456", &plain())
         .await
         .expect_err("one too many");
-    assert_eq!(error.to_string(), "the payload has 6 bytes, 5 are allowed");
+    assert_eq!(
+        error.to_string(),
+        "payload too large: 6 bytes, the limit is 5"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -319,7 +322,7 @@ async fn a_store_that_fails_says_so_and_recovers() {
         .publish("t", &2, &plain())
         .await
         .expect_err("the store fails");
-    assert_eq!(error.code(), "publish_failed");
+    assert_eq!(error.kind(), "StoreFailed");
     assert!(error.to_string().contains("the test says so"), "{error}");
     assert!(bus.publish("new", &2, &plain()).await.is_err());
     store.refuse_writes(false);

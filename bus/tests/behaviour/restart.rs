@@ -129,7 +129,7 @@ async fn settings_are_kept() {
         ..earliest()
     };
     let refused = bus.subscribe("t", "g", other).await;
-    assert_eq!(refused.expect_err("it has 7").code(), "group_mismatch");
+    assert_eq!(refused.expect_err("it has 7").kind(), "GroupMismatch");
     let subscription = bus.subscribe("t", "g", earliest()).await;
     let subscription = subscription.expect("subscribed");
     publish(&bus, "t", 1).await;

@@ -6,7 +6,7 @@ use prombus::{
     SubscribeOptions, Subscription,
 };
 use prombus_store::memory::MemoryStore;
-use prombus_store::{Answer, Batch, Change, Keyed, Page, ReadLimit, Receipt, Wrapper};
+use prombus_store::{Answer, Batch, Change, Keyed, Page, ReadFrom, ReadLimit, Receipt, Wrapper};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -162,7 +162,10 @@ pub(crate) async fn read_all(bus: &Bus, topic: &str) -> Vec<StoredEvent> {
         events: 10_000,
         bytes: usize::MAX,
     };
-    let page = bus.store().read(&topic.into(), 1, limit).await;
+    let page = bus
+        .store()
+        .read(&topic.into(), ReadFrom::Seq(1), limit)
+        .await;
     page.expect("the topic can be read").events
 }
 
@@ -289,13 +292,18 @@ impl Wrapper for TestStore {
         })
     }
 
-    fn read(&self, topic: &Arc<str>, from_seq: u64, limit: ReadLimit) -> Answer<Page, ReadError> {
+    fn read(
+        &self,
+        topic: &Arc<str>,
+        from: ReadFrom<'_>,
+        limit: ReadLimit,
+    ) -> Answer<Page, ReadError> {
         let panics = self.panics_on_read.swap(false, Ordering::SeqCst);
         assert!(!panics, "the test says so");
         self.asked_events
             .fetch_add(limit.events as u64, Ordering::SeqCst);
         self.read_refused()
-            .unwrap_or_else(|| self.inner.read(topic, from_seq, limit))
+            .unwrap_or_else(|| self.inner.read(topic, from, limit))
     }
 
     fn get(&self, key: &str) -> Answer<Option<Keyed>, ReadError> {
@@ -305,5 +313,29 @@ impl Wrapper for TestStore {
     /// Stays open, so that another bus can be opened on it.
     fn close(&self) -> Answer<(), CommitError> {
         Box::pin(async { Ok(()) })
+    }
+}
+
+/// The variant of an error, for tests that compare many of them.
+pub(crate) trait Kind {
+    /// The variant's name, of the error inside where the variant only wraps another operation's error.
+    fn kind(&self) -> &'static str;
+}
+
+impl<E: std::fmt::Debug> Kind for E {
+    fn kind(&self) -> &'static str {
+        // Leaked: a test has few errors, and constants are what it compares them with.
+        let text: &'static str = format!("{self:?}").leak();
+        let mut names = text.split(|c: char| !c.is_alphanumeric());
+        let first = names.next().unwrap_or_default();
+        match first {
+            "Group" | "NotPublished" => names
+                .find(|name| {
+                    !matches!(*name, "NotPublished" | "" | "at" | "error")
+                        && !name.starts_with(char::is_numeric)
+                })
+                .unwrap_or_default(),
+            first => first,
+        }
     }
 }

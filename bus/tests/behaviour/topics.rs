@@ -47,7 +47,7 @@ async fn topics_are_made_changed_and_listed() {
     bus.create_topic("t", &config).await.expect("made");
     assert_eq!(TopicConfig::of(&bus.topic("t").expect("it exists")), config);
     let error = bus.create_topic("t", &config).await.expect_err("it exists");
-    assert_eq!(error.to_string(), "topic t exists already");
+    assert_eq!(error.to_string(), "topic t already exists");
     let changed = TopicConfig {
         max_events: Some(10),
         ..Default::default()
@@ -73,12 +73,12 @@ async fn topics_are_made_changed_and_listed() {
         bus.configure_topic("u", &config)
             .await
             .expect_err("unknown")
-            .code(),
-        "unknown_topic"
+            .kind(),
+        "UnknownTopic"
     );
     assert_eq!(
-        bus.purge_topic("u").await.expect_err("unknown").code(),
-        "unknown_topic"
+        bus.purge_topic("u").await.expect_err("unknown").kind(),
+        "UnknownTopic"
     );
 }
 
@@ -109,8 +109,8 @@ async fn a_deleted_topic_takes_its_groups_along() {
     assert!(subscription.next().await.is_none());
     assert_eq!(subscription.ended(), Some(Ended::TopicDeleted));
     assert_eq!(
-        bus.delete_topic("t").await.expect_err("gone").code(),
-        "unknown_topic"
+        bus.delete_topic("t").await.expect_err("gone").kind(),
+        "UnknownTopic"
     );
     assert_eq!(
         publish_one(&bus, "t", 1).await.seq,

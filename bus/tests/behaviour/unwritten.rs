@@ -1,6 +1,6 @@
 //! A group whose record the store does not take: acknowledgements say so, as do the bus and a stop.
 
-use crate::support::{earliest, next, publish, sleep, store};
+use crate::support::{Kind, earliest, next, publish, sleep, store};
 use prombus::Bus;
 
 #[tokio::test(start_paused = true)]
@@ -19,7 +19,7 @@ async fn acknowledgements_fail_until_the_record_is_written() {
     let cause = unwritten.latest.expect("a cause");
     assert!(cause.contains("group g of topic t"), "{cause}");
     let error = second.ack_confirmed().await.expect_err("it is not stored");
-    assert_eq!(error.code(), "ack_failed");
+    assert_eq!(error.kind(), "NotWritten");
     let told = bus.explain("t", "g").await.expect("an explanation");
     assert!(told.sentence.contains("not written"), "{}", told.sentence);
 

@@ -14,7 +14,7 @@ async fn a_crash_at_any_commit_leaves_a_snapshot_that_goes_on() {
         let mut random = Random::seeded(seed);
         let mut ground = Ground::new();
         ground.options = BusOptions {
-            snapshot_step_keys: 1 + random.below(6) as usize,
+            snapshot_pass_keys: 1 + random.below(6) as usize,
             ..ground.options
         };
         let mut model = Model::default();

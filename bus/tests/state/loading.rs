@@ -126,7 +126,7 @@ async fn two_buses_make_snapshots_of_one_topic_without_doubling() {
     for seed in 0..50 {
         let mut ground = Ground::new();
         ground.options = BusOptions {
-            snapshot_step_keys: 3,
+            snapshot_pass_keys: 3,
             ..ground.options
         };
         let (one, other) = (ground.bus(), ground.bus());

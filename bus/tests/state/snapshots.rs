@@ -1,7 +1,9 @@
 //! Snapshots as the bus makes them by itself: when, of what, and where to.
 
 use super::model::{Ground, Model, SNAPSHOT, TOPIC, load_and_follow, sleep, with_snapshots};
-use prombus::{Bus, BusOptions, EventFields, PublishOptions, ReadLimit, StoredEvent, TopicConfig};
+use prombus::{
+    Bus, BusOptions, EventFields, PublishOptions, ReadFrom, ReadLimit, StoredEvent, TopicConfig,
+};
 use serde_json::{Value, json};
 
 const INTERVAL_MS: u64 = 5_000;
@@ -242,7 +244,10 @@ async fn records(bus: &Bus) -> Vec<StoredEvent> {
         events: 10_000,
         bytes: usize::MAX,
     };
-    let page = bus.store().read(&SNAPSHOT.into(), 1, limit).await;
+    let page = bus
+        .store()
+        .read(&SNAPSHOT.into(), ReadFrom::Seq(1), limit)
+        .await;
     page.expect("a page").events
 }
 

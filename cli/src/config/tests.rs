@@ -163,3 +163,62 @@ fn a_file_that_was_asked_for_has_to_be_there() {
     let error = Config::load(Some(missing), [], Table::new()).expect_err("a refusal");
     assert!(error.to_string().contains("no-such-folder"), "{error}");
 }
+
+#[test]
+fn variables_that_kubernetes_injects_are_no_settings() {
+    let injected = [
+        ("PROMBUS_PORT", "tcp://10.0.0.1:8090"),
+        ("PROMBUS_SERVICE_HOST", "10.0.0.1"),
+        ("PROMBUS_SERVICE_PORT", "8090"),
+        ("PROMBUS_SERVICE_PORT_HTTP", "8090"),
+        ("PROMBUS_PORT_8090_TCP", "tcp://10.0.0.1:8090"),
+        ("PROMBUS_PORT_8090_TCP_PROTO", "tcp"),
+        ("PROMBUS_PORT_8090_TCP_PORT", "8090"),
+        ("PROMBUS_PORT_8090_TCP_ADDR", "10.0.0.1"),
+        ("PROMBUS_WEB_SERVICE_HOST", "10.0.0.2"),
+        ("HTTP_PORT", "tcp://10.0.0.3:80"),
+    ];
+    let config = load("", &injected, "").expect("a configuration");
+    assert_eq!(config, Config::default());
+    let error = refused("", &[("PROMBUS_PROT", "1")], "");
+    assert!(error.contains("PROMBUS_PROT"), "{error}");
+}
+
+#[test]
+fn ports_come_from_the_environment() {
+    let listen = |file: &str, environment: &[(&str, &str)], flags: &str| {
+        let config = load(file, environment, flags).expect("a configuration");
+        let listen = config.listen.iter().map(ToString::to_string);
+        listen.collect::<Vec<_>>()
+    };
+    assert_eq!(listen("", &[("WS_PORT", "9000")], ""), ["127.0.0.1:9000"]);
+    let both = [("WS_PORT", "9000"), ("HTTP_PORT", "9001")];
+    assert_eq!(listen("", &both, ""), ["127.0.0.1:9000", "127.0.0.1:9001"]);
+    let file = "listen = [\"[::1]:8090\"]\n";
+    assert_eq!(listen(file, &[("HTTP_PORT", "9001")], ""), ["[::1]:9001"]);
+    let flag = "listen = [\"localhost:7000\"]";
+    assert_eq!(listen("", &both, flag), ["127.0.0.1:7000"]);
+    let error = refused("", &[("WS_PORT", "many")], "");
+    assert!(error.contains("WS_PORT"), "{error}");
+}
+
+#[test]
+fn sizes_may_have_units() {
+    let file = "[[topics]]\nname = \"logs\"\nmax_bytes = \"1GiB\"\n[[topics]]\nname = \"more\"\nmax_bytes = 5000\n";
+    let config = load(file, &[], "").expect("a configuration");
+    assert_eq!(config.topics[0].config().max_bytes, Some(1 << 30));
+    assert_eq!(config.topics[1].config().max_bytes, Some(5_000));
+}
+
+#[test]
+fn secrets_come_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "a token of the test\n").unwrap();
+    let variable = [("PROMBUS_TOKEN_FILE", path.to_str().unwrap())];
+    let config = load("", &variable, "").expect("a configuration");
+    let direct = load("", &[("PROMBUS_TOKEN", "a token of the test")], "");
+    assert_eq!(config, direct.expect("a configuration"));
+    let error = refused("", &[("PROMBUS_JWT_SECRET_FILE", "no-such-file")], "");
+    assert!(error.contains("no-such-file"), "{error}");
+}

@@ -1,5 +1,6 @@
 //! The `[[topics]]` of the configuration.
 
+use crate::size;
 use anyhow::{Context, bail};
 use prombus::{Durability, Pattern, TopicConfig, check_topic};
 use prombus_api::http::Age;
@@ -15,12 +16,16 @@ pub(crate) struct TopicEntry {
     #[serde(default)]
     durability: prombus_api::http::Durability,
     retention: Option<Age>,
+    #[serde(default, deserialize_with = "size::deserialize_option")]
     max_bytes: Option<u64>,
     max_events: Option<u64>,
     #[serde(default)]
     compaction: bool,
     snapshot_topic: Option<String>,
     snapshot_interval: Option<Age>,
+    /// Headers that `/find` looks up.
+    #[serde(default)]
+    pub(crate) index_headers: Vec<String>,
     /// How fast it may be published to.
     pub(crate) publish: Option<Rate>,
 }
@@ -33,9 +38,10 @@ impl TopicEntry {
 
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let about = || format!("topic {:?}", self.name);
-        match self.is_one() {
-            true => check_topic(&self.name).with_context(about)?,
-            false => drop(Pattern::for_topics(&self.name).with_context(about)?),
+        if self.is_one() {
+            check_topic(&self.name).with_context(about)?;
+        } else {
+            Pattern::for_topics(&self.name).with_context(about)?;
         }
         if let Some(rate) = self.publish {
             rate.check("publish").with_context(about)?;

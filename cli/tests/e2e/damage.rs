@@ -2,7 +2,8 @@
 //! file vanishes.
 
 use crate::server::{Server, run};
-use prombus_log::{Batch, Draft, Log, LogOptions, OsFiles};
+use prombus_log::{Log, LogOptions, OsFiles};
+use prombus_store::{Batch, Draft};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 const EVENTS: usize = 200;
 
 /// The folder of a server that was stopped, with several sealed segments.
-fn stopped() -> (Arc<TempDir>, PathBuf) {
+pub(crate) fn stopped() -> (Arc<TempDir>, PathBuf) {
     let server = Server::start(&[]);
     assert_eq!(server.post("/publish/t", "0").0, 200);
     let folder = server.folder.clone();
@@ -42,7 +43,7 @@ fn stopped() -> (Arc<TempDir>, PathBuf) {
     (folder, data)
 }
 
-fn names(data: &Path, suffix: &str) -> Vec<String> {
+pub(crate) fn names(data: &Path, suffix: &str) -> Vec<String> {
     let entries = std::fs::read_dir(data).expect("the folder");
     let names = entries.map(|entry| entry.expect("an entry").file_name());
     let mut names: Vec<String> = names

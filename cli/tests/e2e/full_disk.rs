@@ -121,7 +121,7 @@ fn a_full_disk_is_told_and_recovered_from() {
         status == 503 && body.contains("the disk is full")
     });
     assert_eq!(count(&server), stored, "reading goes on");
-    let removed = server.verb(&["topic", "rm", "other", "--yes"]);
+    let removed = server.command(&["topic", "rm", "other", "--yes"]);
     assert!(removed.status.success(), "{removed:?}");
 
     disk.empty();

@@ -15,8 +15,8 @@ fn text(output: &Output) -> &str {
 fn with_jobs() -> Server {
     let server = Server::start(&["--store", "memory:"]);
     for number in 1..=3 {
-        let (status, said) = server.post("/publish/jobs", &format!(r#"{{"n":{number}}}"#));
-        assert_eq!(status, 200, "{said}");
+        let (status, reply) = server.post("/publish/jobs", &format!(r#"{{"n":{number}}}"#));
+        assert_eq!(status, 200, "{reply}");
     }
     server
 }
@@ -25,17 +25,17 @@ fn with_jobs() -> Server {
 fn a_group_follows_and_goes_on_where_it_stopped() {
     let server = with_jobs();
     let all = ["sub", "jobs", "--group", "workers", "--from", "earliest"];
-    let first = server.verb(&[&all[..], &["-n", "2", "--json"]].concat());
+    let first = server.command(&[&all[..], &["-n", "2", "--json"]].concat());
     let seqs: Vec<Value> = text(&first)
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["seq"].clone())
         .collect();
     assert_eq!(seqs, [1, 2]);
-    let second = server.verb(&[&all[..], &["-n", "1"]].concat());
+    let second = server.command(&[&all[..], &["-n", "1"]].concat());
     assert!(text(&second).contains(r#"jobs/3 {"n":3}"#), "{second:?}");
-    let listed = server.verb(&["group", "ls", "jobs"]);
+    let listed = server.command(&["group", "ls", "jobs"]);
     assert!(text(&listed).contains("workers"), "{listed:?}");
-    let explained = server.verb(&["group", "explain", "jobs", "workers"]);
+    let explained = server.command(&["group", "explain", "jobs", "workers"]);
     assert!(text(&explained).contains("workers"), "{explained:?}");
 }
 
@@ -71,36 +71,36 @@ fn a_person_settles_by_hand() {
     }
     drop(stdin);
     assert!(child.wait().expect("its end").success());
-    let (_, said) = server.get("/explain?topic=jobs&group=hand");
-    let info: Value = serde_json::from_str(&said).expect("JSON");
-    assert_eq!(info["group"]["counts"]["acked"], 1, "{said}");
-    assert_eq!(info["group"]["counts"]["nacked"], 1, "{said}");
-    assert_eq!(info["group"]["cursor"], 1, "{said}");
+    let (_, reply) = server.get("/explain?topic=jobs&group=hand");
+    let info: Value = serde_json::from_str(&reply).expect("JSON");
+    assert_eq!(info["group"]["counts"]["acked"], 1, "{reply}");
+    assert_eq!(info["group"]["counts"]["nacked"], 1, "{reply}");
+    assert_eq!(info["group"]["cursor"], 1, "{reply}");
 }
 
 #[test]
 fn a_cursor_is_moved_after_a_look_at_what_that_does() {
     let server = with_jobs();
-    server.verb(&["sub", "jobs", "-g", "g", "--from", "earliest", "-n", "3"]);
+    server.command(&["sub", "jobs", "-g", "g", "--from", "earliest", "-n", "3"]);
     let seek = ["group", "seek", "jobs", "g", "--from", "earliest"];
-    let dry = server.verb(&[&seek[..], &["--dry-run"]].concat());
+    let dry = server.command(&[&seek[..], &["--dry-run"]].concat());
     assert!(
-        text(&dry).contains("would be at 0; 3 events delivered again"),
+        text(&dry).contains("would be at 0; 3 events redelivered"),
         "{dry:?}"
     );
-    let asked = server.verb(&seek);
-    assert!(!asked.status.success(), "nobody said yes");
-    let moved = server.verb(&[&seek[..], &["--yes", "--json"]].concat());
+    let asked = server.command(&seek);
+    assert!(!asked.status.success(), "without --yes");
+    let moved = server.command(&[&seek[..], &["--yes", "--json"]].concat());
     assert!(text(&moved).contains(r#""redelivered":3"#), "{moved:?}");
-    let again = server.verb(&["sub", "jobs", "-g", "g", "-n", "3", "--json"]);
+    let again = server.command(&["sub", "jobs", "-g", "g", "-n", "3", "--json"]);
     assert_eq!(text(&again).lines().count(), 3);
     assert!(
         server
-            .verb(&["group", "rm", "jobs", "g", "--yes"])
+            .command(&["group", "rm", "jobs", "g", "--yes"])
             .status
             .success()
     );
-    let gone = server.verb(&["group", "info", "jobs", "g"]);
+    let gone = server.command(&["group", "info", "jobs", "g"]);
     assert!(
         String::from_utf8_lossy(&gone.stderr).contains("unknown_group"),
         "{gone:?}"
@@ -114,9 +114,9 @@ fn dead_letters_are_listed_shown_and_sent_again() {
     let pull =
         json!({"topic": "jobs", "group": "g", "from": "earliest", "max": 1, "wait_ms": 5_000});
     for _ in 0..5 {
-        let (status, said) = server.post("/pull", &pull.to_string());
-        assert_eq!(status, 200, "{said}");
-        let pulled: Value = serde_json::from_str(&said).expect("JSON");
+        let (status, reply) = server.post("/pull", &pull.to_string());
+        assert_eq!(status, 200, "{reply}");
+        let pulled: Value = serde_json::from_str(&reply).expect("JSON");
         let event = &pulled["events"][0]["event"];
         let (id, is_first) = (&event["id"], event["seq"] == 1);
         let settle =
@@ -125,21 +125,21 @@ fn dead_letters_are_listed_shown_and_sent_again() {
         assert_eq!(server.post(how, &settle.to_string()).0, 200);
     }
     drain(&server, &pull.to_string());
-    let letters = server.verb(&["dlq", "ls", "jobs", "--json"]);
+    let letters = server.command(&["dlq", "ls", "jobs", "--json"]);
     let letter: Value = serde_json::from_str(text(&letters).trim()).expect("one letter");
     let id = letter["id"].as_str().expect("an id");
-    let table = server.verb(&["dlq", "ls", "jobs"]);
+    let table = server.command(&["dlq", "ls", "jobs"]);
     assert!(
         text(&table).contains(id) && text(&table).contains("no"),
         "{table:?}"
     );
-    let shown = server.verb(&["dlq", "show", "jobs", id]);
+    let shown = server.command(&["dlq", "show", "jobs", id]);
     assert!(text(&shown).contains("history"), "{shown:?}");
-    let dry = server.verb(&["dlq", "redrive", "jobs", "--all", "--dry-run"]);
-    assert_eq!(text(&dry), "1 dead letters would be published again\n");
-    let sent = server.verb(&["dlq", "redrive", "jobs", id]);
-    assert_eq!(text(&sent), "1 of 1 published again\n");
-    let replayed = server.verb(&["replay", "jobs", "--seq", "4", "--json"]);
+    let dry = server.command(&["dlq", "redrive", "jobs", "--all", "--dry-run"]);
+    assert_eq!(text(&dry), "1 dead letters would be redriven\n");
+    let sent = server.command(&["dlq", "redrive", "jobs", id]);
+    assert_eq!(text(&sent), "1 of 1 redriven\n");
+    let replayed = server.command(&["replay", "jobs", "--seq", "4", "--json"]);
     assert!(
         text(&replayed).contains(id),
         "its cause is named: {replayed:?}"
@@ -153,14 +153,18 @@ fn drain(server: &Server, pull: &str) {
         if server.get("/topics").1.contains("dlq.jobs") {
             return;
         }
-        let (_, said) = server.post("/pull", pull);
-        let pulled: Value = serde_json::from_str(&said).expect("JSON");
+        let (_, reply) = server.post("/pull", pull);
+        let pulled: Value = serde_json::from_str(&reply).expect("JSON");
         let event = &pulled["events"][0]["event"];
         if event.is_null() {
             continue;
         }
-        let settle = json!({"topic": "jobs", "group": "g", "id": event["id"], "delay_ms": 0, "reason": "no"});
+        let mut settle = json!({"topic": "jobs", "group": "g", "id": event["id"]});
         let how = if event["seq"] == 1 { "/nack" } else { "/ack" };
+        if how == "/nack" {
+            settle["delay_ms"] = json!(0);
+            settle["reason"] = json!("no");
+        }
         assert_eq!(server.post(how, &settle.to_string()).0, 200);
     }
     panic!("the event never died");
@@ -168,7 +172,8 @@ fn drain(server: &Server, pull: &str) {
 
 #[test]
 fn tokens_for_development_open_what_they_say() {
-    let config = "store = \"memory:\"\n[auth]\njwt_secret = \"a secret for this test\"\n";
+    let config =
+        "store = \"memory:\"\n[auth]\njwt_secret = \"a secret for this test, long enough\"\n";
     let folder = std::sync::Arc::new(tempfile::TempDir::new().expect("a folder"));
     std::fs::write(folder.path().join("prombus.toml"), config).expect("it is written");
     let server = Server::start_in(folder, &[]);
@@ -176,22 +181,22 @@ fn tokens_for_development_open_what_they_say() {
         let secret = [
             "token",
             "--secret",
-            "a secret for this test",
+            "a secret for this test, long enough",
             "--scope",
             scope,
         ];
         text(&run(server.folder.path(), &secret)).trim().to_owned()
     };
     let publisher = mint("publish:jobs");
-    let said = server.verb(&["pub", "jobs", "1", "--token", &publisher]);
-    assert!(said.status.success(), "{said:?}");
-    let refused = server.verb(&["replay", "jobs", "--token", &publisher]);
+    let reply = server.command(&["pub", "jobs", "1", "--token", &publisher]);
+    assert!(reply.status.success(), "{reply:?}");
+    let refused = server.command(&["replay", "jobs", "--token", &publisher]);
     assert!(
         String::from_utf8_lossy(&refused.stderr).contains("forbidden"),
         "{refused:?}"
     );
     let reader = mint("subscribe:jobs");
-    let followed = server.verb(&[
+    let followed = server.command(&[
         "sub", "jobs", "--from", "earliest", "-n", "1", "--token", &reader,
     ]);
     assert!(text(&followed).contains("jobs/1 1"), "{followed:?}");
@@ -202,20 +207,23 @@ fn the_quick_benches_print_what_they_promise() {
     let server = Server::start(&["--store", "memory:"]);
     for side in [&["--store", "memory:"], &["--url", server.url.as_str()]] {
         let publish = [&["bench", "publish", "-n", "500", "--json"][..], side].concat();
-        let said: Value =
+        let reply: Value =
             serde_json::from_str(text(&run(server.folder.path(), &publish))).expect("JSON");
-        assert_eq!(said["published"], 500, "{said}");
-        assert!(said["ms"].is_number() && said["mps"].is_number(), "{said}");
+        assert_eq!(reply["published"], 500, "{reply}");
+        assert!(
+            reply["ms"].is_number() && reply["mps"].is_number(),
+            "{reply}"
+        );
         let subscribe = [&["bench", "subscribe", "-n", "200", "--json"][..], side].concat();
-        let said: Value =
+        let reply: Value =
             serde_json::from_str(text(&run(server.folder.path(), &subscribe))).expect("JSON");
-        assert_eq!(said["n"], 200, "{said}");
+        assert_eq!(reply["n"], 200, "{reply}");
         for name in ["p50", "p90", "p99", "max", "avg"] {
-            assert!(said[name].is_number(), "{name} in {said}");
+            assert!(reply[name].is_number(), "{name} in {reply}");
         }
     }
     let completions = run(server.folder.path(), &["completions", "bash"]);
-    assert!(text(&completions).contains("redrive"));
+    assert!(text(&completions).contains("complete -o nospace"));
 }
 
 #[tokio::test]
@@ -239,7 +247,7 @@ async fn a_limit_that_holds_deliveries_back_is_named() {
     for _ in 0..3 {
         slow.next().await.expect("an event").ack();
     }
-    let (_, said) = server.get("/explain?topic=jobs&group=slow");
-    let explained: Value = serde_json::from_str(&said).expect("JSON");
-    assert_eq!(explained["reason"], "rate_limited", "{said}");
+    let (_, reply) = server.get("/explain?topic=jobs&group=slow");
+    let explained: Value = serde_json::from_str(&reply).expect("JSON");
+    assert_eq!(explained["reason"], "rate_limited", "{reply}");
 }

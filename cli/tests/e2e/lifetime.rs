@@ -46,26 +46,26 @@ fn what_was_answered_is_there_after_a_crash_and_after_a_stop() {
 fn a_second_server_on_the_same_folder_is_refused() {
     let server = Server::start(&[]);
     let output = run(server.folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
-    let said = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("file:./prombus-data"), "{said}");
+    let reply = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{reply}");
+    assert!(reply.contains("file:./prombus-data"), "{reply}");
     assert_eq!(server.post("/publish/t", "1").0, 200, "the first goes on");
 }
 
 #[test]
 fn a_port_in_use_is_said_with_advice() {
     let server = Server::start(&[]);
-    let said = refused(&["serve", "--listen", server.address()], &[]);
+    let reply = refused(&["serve", "--listen", server.address()], &[]);
     assert!(
-        said.contains(server.address()) && said.contains("--listen"),
-        "{said}"
+        reply.contains(server.address()) && reply.contains("--listen"),
+        "{reply}"
     );
 }
 
 #[test]
 fn the_world_is_not_let_in_without_auth() {
-    let said = refused(&["serve", "--listen", "0.0.0.0:0"], &[]);
-    assert!(said.contains("--token"), "{said}");
+    let reply = refused(&["serve", "--listen", "0.0.0.0:0"], &[]);
+    assert!(reply.contains("--token"), "{reply}");
     let folder = Arc::new(TempDir::new().expect("a folder"));
     let arguments = ["serve", "--listen", "0.0.0.0:0", "--token", "secret"];
     let server = Server::ready(prombus(folder.path(), &arguments), folder);
@@ -75,17 +75,20 @@ fn the_world_is_not_let_in_without_auth() {
 #[test]
 fn an_unknown_key_is_named() {
     let file = ("prombus.toml", "stroe = \"memory:\"\n");
-    let said = refused(&["serve"], &[file]);
+    let reply = refused(&["serve"], &[file]);
     assert!(
-        said.contains("stroe") && said.contains("prombus.toml"),
-        "{said}"
+        reply.contains("stroe") && reply.contains("prombus.toml"),
+        "{reply}"
     );
 }
 
 #[test]
 fn an_unknown_store_is_refused_with_what_there_is() {
-    let said = refused(&["serve", "--store", "redis://x"], &[]);
-    assert!(said.contains("memory:") && said.contains("file:"), "{said}");
+    let reply = refused(&["serve", "--store", "redis://x"], &[]);
+    assert!(
+        reply.contains("memory:") && reply.contains("file:"),
+        "{reply}"
+    );
 }
 
 #[test]

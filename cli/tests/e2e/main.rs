@@ -1,18 +1,27 @@
 //! The real binary on a port of its own, over real sockets, one file for each kind of behaviour.
 #![cfg(test)]
 
+mod backup;
+mod commands;
 mod damage;
+mod edge;
 mod full_disk;
 mod groups;
+mod jetstream;
 mod keys;
 mod lifetime;
 mod many_groups;
 mod memory;
+mod monitoring;
+#[path = "../../../replicated/tests/jetstream/servers.rs"]
+mod nats_servers;
 mod outbox;
+mod people;
 mod project;
 mod projector;
 mod raw_socket;
 mod readme;
 mod server;
-mod shell;
+mod slips;
 mod soak;
+mod terminal;

@@ -32,7 +32,7 @@ fn add(connection: &Connection, topic: &str, payload: &str) {
 
 /// Ids and payloads of a topic, in order.
 fn stored(server: &Server, topic: &str) -> Vec<(String, String)> {
-    let replayed = server.verb(&["replay", topic, "--json"]);
+    let replayed = server.command(&["replay", topic, "--json"]);
     let lines = text(&replayed).lines();
     let events = lines.map(|line| {
         let event: serde_json::Value = serde_json::from_str(line).expect("JSON");
@@ -50,7 +50,7 @@ fn rows_are_published_under_their_own_ids() {
         add(&connection, "orders.made", payload);
     }
     add(&connection, "no topic", "4");
-    let drained = server.verb(&["outbox", "drain", "--db", "app.db", "--once", "--json"]);
+    let drained = server.command(&["outbox", "drain", "--db", "app.db", "--once", "--json"]);
     assert_eq!(drained.status.code(), Some(1), "some can never be sent");
     let report: serde_json::Value = serde_json::from_slice(&drained.stdout).expect("JSON");
     assert_eq!((&report["sent"], &report["failed"]), (&2.into(), &2.into()));
@@ -73,7 +73,7 @@ fn rows_are_published_under_their_own_ids() {
             [],
         )
         .expect("rows");
-    let again = server.verb(&["outbox", "drain", "--db", "app.db", "--once"]);
+    let again = server.command(&["outbox", "drain", "--db", "app.db", "--once"]);
     assert!(text(&again).starts_with("2 sent;"), "{again:?}");
     assert_eq!(self::stored(&server, "orders.made").len(), 2);
     assert!(
@@ -89,17 +89,17 @@ fn rows_are_published_under_their_own_ids() {
 fn what_is_no_outbox_is_said_to_be_none() {
     let server = Server::start(&["--store", "memory:"]);
     let complaint = |db: &str| {
-        let output = server.verb(&["outbox", "drain", "--db", db, "--once"]);
+        let output = server.command(&["outbox", "drain", "--db", db, "--once"]);
         assert!(!output.status.success(), "{output:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let said = complaint("none.db");
-    assert!(said.contains("there is no file none.db"), "{said}");
+    let reply = complaint("none.db");
+    assert!(reply.contains("there is no file none.db"), "{reply}");
     Connection::open(server.folder.path().join("plain.db"))
         .and_then(|plain| plain.execute_batch("CREATE TABLE t (x)"))
         .expect("a database");
-    let said = complaint("plain.db");
-    assert!(said.contains("prombus outbox init"), "{said}");
+    let reply = complaint("plain.db");
+    assert!(reply.contains("prombus outbox init"), "{reply}");
     let (_, _connection) = outbox(&server);
     let folder = server.folder.path();
     let arguments = [
@@ -112,10 +112,10 @@ fn what_is_no_outbox_is_said_to_be_none() {
         "http://127.0.0.1:1",
     ];
     let output = run(folder, &arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
+    let reply = String::from_utf8_lossy(&output.stderr);
     assert!(
-        !output.status.success() && said.contains("127.0.0.1:1"),
-        "{said}"
+        !output.status.success() && reply.contains("127.0.0.1:1"),
+        "{reply}"
     );
 }
 

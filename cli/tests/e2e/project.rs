@@ -56,9 +56,9 @@ fn a_table_is_made_and_goes_on_where_it_was() {
         "city",
         "--once",
     ];
-    let said = server.verb(&arguments);
+    let reply = server.command(&arguments);
     assert_eq!(
-        text(&said),
+        text(&reply),
         "orders is up to orders.state/3: 3 events, 3 rows written, 0 removed\n"
     );
     let file = server.folder.path().join("orders.db");
@@ -66,7 +66,7 @@ fn a_table_is_made_and_goes_on_where_it_was() {
     assert_eq!(rows(&file, all), ["a|Bonn|3", "b||2"]);
     publish(&server, "b", "null");
     publish(&server, "c", r#"{"total":5}"#);
-    let again = server.verb(&[&arguments[..], &["--json"]].concat());
+    let again = server.command(&[&arguments[..], &["--json"]].concat());
     let report: serde_json::Value = serde_json::from_str(text(&again)).expect("JSON");
     assert_eq!(report["position"], 5);
     assert_eq!(
@@ -74,7 +74,7 @@ fn a_table_is_made_and_goes_on_where_it_was() {
         (&2.into(), &1.into())
     );
     assert_eq!(rows(&file, all), ["a|Bonn|3", "c||5"]);
-    let other = server.verb(&[
+    let other = server.command(&[
         "project",
         "--topic",
         "orders.state",
@@ -84,10 +84,10 @@ fn a_table_is_made_and_goes_on_where_it_was() {
         "orders",
         "--once",
     ]);
-    let said = String::from_utf8_lossy(&other.stderr);
+    let reply = String::from_utf8_lossy(&other.stderr);
     assert!(
-        !other.status.success() && said.contains("set up otherwise"),
-        "{said}"
+        !other.status.success() && reply.contains("set up otherwise"),
+        "{reply}"
     );
 }
 
@@ -97,7 +97,7 @@ fn a_version_keeps_what_is_older_out() {
     for version in [1, 3, 2] {
         publish(&server, "a", &format!(r#"{{"v":{version}}}"#));
     }
-    let said = server.verb(&[
+    let reply = server.command(&[
         "project",
         "--topic",
         "orders.state",
@@ -109,7 +109,7 @@ fn a_version_keeps_what_is_older_out() {
         "v",
         "--once",
     ]);
-    assert!(text(&said).contains("1 were older"), "{said:?}");
+    assert!(text(&reply).contains("1 were older"), "{reply:?}");
     let file = server.folder.path().join("o.db");
     assert_eq!(rows(&file, "SELECT payload FROM o"), [r#"{"v":3}"#]);
 }
@@ -129,28 +129,28 @@ fn what_cannot_be_done_is_said_before_anything_is_made() {
             "t",
             "--once",
         ];
-        server.verb(&[&plain[..], more].concat())
+        server.command(&[&plain[..], more].concat())
     };
     let complaint = |output: Output| {
         assert!(!output.status.success(), "{output:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let said = complaint(project("a.db", &[]));
-    assert!(said.contains("prombus topic ls"), "{said}");
+    let reply = complaint(project("a.db", &[]));
+    assert!(reply.contains("prombus topic ls"), "{reply}");
     assert!(!folder.join("a.db").exists(), "nothing was made");
     publish(&server, "a", "1");
     std::fs::write(folder.join("letter.txt"), "dear reader, ".repeat(200)).expect("a file");
-    let said = complaint(project("letter.txt", &[]));
+    let reply = complaint(project("letter.txt", &[]));
     assert!(
-        said.contains("letter.txt") && said.contains("not an SQLite database"),
-        "{said}"
+        reply.contains("letter.txt") && reply.contains("not an SQLite database"),
+        "{reply}"
     );
-    let said = complaint(project("none/a.db", &[]));
-    assert!(said.contains("cannot open none/a.db"), "{said}");
-    let said = complaint(project("a.db", &["--column", "x=y:number"]));
-    assert!(said.contains("the types are"), "{said}");
-    let said = complaint(project("a.db", &["--index", "nothing"]));
-    assert!(said.contains("no such column"), "{said}");
+    let reply = complaint(project("none/a.db", &[]));
+    assert!(reply.contains("cannot open none/a.db"), "{reply}");
+    let reply = complaint(project("a.db", &["--column", "x=y:number"]));
+    assert!(reply.contains("the types are"), "{reply}");
+    let reply = complaint(project("a.db", &["--index", "nothing"]));
+    assert!(reply.contains("no such column"), "{reply}");
 }
 
 #[test]
@@ -169,19 +169,19 @@ fn a_topic_that_was_made_again_stops_it() {
     for payload in ["1", "2"] {
         publish(&server, "a", payload);
     }
-    text(&server.verb(&arguments));
+    text(&server.command(&arguments));
     assert!(
         server
-            .verb(&["topic", "rm", "orders.state", "--yes"])
+            .command(&["topic", "rm", "orders.state", "--yes"])
             .status
             .success()
     );
     publish(&server, "a", "1");
-    let said = String::from_utf8_lossy(&server.verb(&arguments).stderr).into_owned();
-    assert!(said.contains("tail is at seq 1"), "{said}");
+    let reply = String::from_utf8_lossy(&server.command(&arguments).stderr).into_owned();
+    assert!(reply.contains("tail is at seq 1"), "{reply}");
     publish(&server, "a", "2");
-    let said = String::from_utf8_lossy(&server.verb(&arguments).stderr).into_owned();
-    assert!(said.contains("stands there"), "{said}");
+    let reply = String::from_utf8_lossy(&server.command(&arguments).stderr).into_owned();
+    assert!(reply.contains("stands there"), "{reply}");
 }
 
 fn follow(server: &Server) -> Child {

@@ -44,37 +44,39 @@ fn walk(markdown: &str) -> Vec<String> {
         .iter()
         .map(|command| {
             let output = run(&server, command);
-            let said = String::from_utf8(output.stdout).expect("text");
-            assert!(said.ends_with("200"), "{command}: {said}");
-            said
+            let reply = String::from_utf8(output.stdout).expect("text");
+            assert!(reply.ends_with("200"), "{command}: {reply}");
+            reply
         })
         .collect()
 }
 
 #[test]
 fn the_commands_of_the_readme_work_one_after_the_other() {
-    let said = walk(include_str!("../../../README.md"));
-    assert!(said[0].contains(r#""seq":1"#), "published: {}", said[0]);
-    let events = said.iter().filter(|said| said.contains(r#"{"text":"hi"}"#));
+    let reply = walk(include_str!("../../../README.md"));
+    assert!(reply[0].contains(r#""seq":1"#), "published: {}", reply[0]);
+    let events = reply
+        .iter()
+        .filter(|reply| reply.contains(r#"{"text":"hi"}"#));
     assert!(
         events.count() >= 3,
-        "replayed, followed and pulled: {said:#?}"
+        "replayed, followed and pulled: {reply:#?}"
     );
 }
 
 #[test]
 fn the_commands_of_the_protocol_page_work_one_after_the_other() {
-    let said = walk(include_str!("../../../docs/protocol.md"));
-    assert!(said.len() >= 3);
+    let reply = walk(include_str!("../../../docs/protocol.md"));
+    assert!(reply.len() >= 3);
 }
 
 #[test]
 fn what_the_server_suggests_works() {
     let server = Server::start(&["--store", "memory:"]);
     let publish = format!("curl '{ADDRESS}/publish/hello' -d '{{\"text\":\"hi\"}}'");
-    let said = run(&server, &publish);
+    let reply = run(&server, &publish);
     assert!(
-        String::from_utf8_lossy(&said.stdout).ends_with("200"),
-        "{said:?}"
+        String::from_utf8_lossy(&reply.stdout).ends_with("200"),
+        "{reply:?}"
     );
 }

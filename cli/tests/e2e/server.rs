@@ -125,7 +125,7 @@ impl Server {
     }
 
     /// Runs a verb of the binary against this server.
-    pub(crate) fn verb(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Output {
         let mut all = arguments.to_vec();
         all.extend(["--url", &self.url]);
         run(self.folder.path(), &all)

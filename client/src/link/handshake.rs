@@ -1,10 +1,10 @@
-//! The first steps of a connection: the socket, and AUTH.
+//! Opening a connection: the socket, and AUTH.
 
 use super::Link;
 use crate::core::Core;
 use crate::endpoint::Endpoint;
 use crate::error::{ConnectError, ServerError};
-use crate::socket::{Broken, Incoming, Socket};
+use crate::socket::{Incoming, Socket, SocketError};
 use crate::token::Token;
 use prombus_api::frames::{Auth, ErrorFrame, ServerFrame, ServerFrames, write_auth};
 use std::borrow::Cow;
@@ -26,7 +26,7 @@ impl Link {
         let no_token = |why| ConnectError::NoToken { why };
         let token = source.token().await.map_err(no_token)?;
         let timeout = self.core.options.handshake_timeout;
-        let shaking_hands = tokio::time::timeout(timeout, shake_hands(&self.core, token.as_ref()));
+        let shaking_hands = tokio::time::timeout(timeout, handshake(&self.core, token.as_ref()));
         let shaken = shaking_hands.await.unwrap_or_else(|_| {
             Err(ConnectError::Timeout {
                 url: self.core.endpoint.name(),
@@ -52,10 +52,10 @@ impl Link {
     }
 }
 
-async fn shake_hands(core: &Core, token: Option<&Token>) -> Result<Socket, ConnectError> {
+async fn handshake(core: &Core, token: Option<&Token>) -> Result<Socket, ConnectError> {
     let options = &core.options;
     let endpoint = &core.endpoint;
-    let connecting = Socket::connect(endpoint, options.name.as_deref(), options.max_message_bytes);
+    let connecting = Socket::connect(endpoint, options);
     let mut socket = connecting.await.map_err(|why| broken(endpoint, &why))?;
     socket
         .send(auth_frame(token))
@@ -99,12 +99,13 @@ pub(super) fn auth_frame(token: Option<&Token>) -> Vec<u8> {
 /// What the server's refusal of AUTH means.
 fn refusal(endpoint: &Endpoint, error: &ErrorFrame<'_>) -> ConnectError {
     let error = server_error(error);
-    match is_about_token(&error.code) {
-        true => ConnectError::Refused(error),
-        false => ConnectError::Unreachable {
+    if is_about_token(&error.code) {
+        ConnectError::Refused(error)
+    } else {
+        ConnectError::Unreachable {
             url: endpoint.name(),
             why: error.to_string(),
-        },
+        }
     }
 }
 
@@ -124,13 +125,13 @@ pub(super) fn server_error(error: &ErrorFrame<'_>) -> ServerError {
     }
 }
 
-pub(super) fn broken(endpoint: &Endpoint, why: &Broken) -> ConnectError {
+pub(super) fn broken(endpoint: &Endpoint, why: &SocketError) -> ConnectError {
     match why {
-        Broken::Gone(why) => ConnectError::Unreachable {
+        SocketError::Gone(why) => ConnectError::Unreachable {
             url: endpoint.name(),
             why: why.clone(),
         },
-        Broken::Protocol(why) => protocol(endpoint, why.clone()),
+        SocketError::Protocol(why) => protocol(endpoint, why.clone()),
     }
 }
 

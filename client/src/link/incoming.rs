@@ -1,15 +1,15 @@
 //! What the server says: replies to publishes and requests, deliveries, errors.
 
 use super::handshake::{AUTH_CORR, protocol, server_error};
-use super::requests::{Request, is_retryable, reply, reply_step};
+use super::requests::{Request, is_retryable, reply, reply_ack_publish};
 use super::session::Session;
-use super::{SeatState, SessionEnd};
-use crate::error::{ConnectError, PublishError, ServerError, SettleError, StepError};
+use super::{EntryState, SessionEnd};
+use crate::error::{AckPublishError, ConnectError, PublishError, ServerError, SettleError};
 use crate::id::Id;
 use crate::publish::Published;
 use crate::publish::outbox::Reply;
-use crate::socket::Broken;
-use crate::subscription::shared::{Arrived, Shared};
+use crate::socket::SocketError;
+use crate::subscription::shared::{QueuedDelivery, Shared};
 use crate::subscription::{Context, Event};
 use prombus_api::Code;
 use prombus_api::frames::{
@@ -20,11 +20,11 @@ use std::sync::Arc;
 impl Session<'_> {
     /// Takes a message in.
     pub(super) fn take(&mut self, text: &str) -> Result<(), SessionEnd> {
-        self.has_heard = true;
+        self.has_received = true;
         let taken = self.take_frames(text);
         // What came before something went wrong counts all the same.
-        let answered = self.answer();
-        taken.and(answered)
+        let completed = self.complete();
+        taken.and(completed)
     }
 
     fn take_frames(&mut self, text: &str) -> Result<(), SessionEnd> {
@@ -62,13 +62,13 @@ impl Session<'_> {
     ) -> Result<(), SessionEnd> {
         let found = self
             .routes
-            .find(&self.link.seats, &frame.topic, &frame.group);
+            .find(&self.link.subscriptions, &frame.topic, &frame.group);
         // One that was let go of a moment ago gets its last events; their leases are free already.
         let Some(number) = found else {
             return Ok(());
         };
         let topic = self.routes.name(&frame.event.topic);
-        let arrived = Arrived {
+        let arrived = QueuedDelivery {
             event: Event::new(text, message, topic, frame),
             context: Context {
                 attempt: frame.attempt,
@@ -81,8 +81,8 @@ impl Session<'_> {
             .is_none_or(|shared| shared.number != number)
         {
             self.deliver(current.as_ref())?;
-            let seat = self.link.seats.get(&number);
-            *current = seat.map(|seat| seat.shared.clone());
+            let entry = self.link.subscriptions.get(&number);
+            *current = entry.map(|entry| entry.shared.clone());
         }
         self.arriving.push(arrived);
         Ok(())
@@ -111,23 +111,23 @@ impl Session<'_> {
         }
         match self.link.requests.take(corr) {
             Some(Request::Subscribe(number)) => {
-                if let Some(seat) = self.link.seats.get_mut(&number) {
-                    seat.state = SeatState::Open;
-                    seat.was_open = true;
-                    seat.shared.open(ok.group.as_deref());
-                    let shared = seat.shared.clone();
+                if let Some(entry) = self.link.subscriptions.get_mut(&number) {
+                    entry.state = EntryState::Open;
+                    entry.was_open = true;
+                    entry.shared.open(ok.group.as_deref());
+                    let shared = entry.shared.clone();
                     self.routes.forget();
-                    self.look_at(shared);
+                    self.mark_dirty(shared);
                 }
             }
             Some(Request::Acks(shared, run)) => shared.acknowledged(&run.ids),
             Some(Request::Confirm(confirm)) => reply(confirm, Ok(())),
-            Some(Request::Step(step)) => {
+            Some(Request::AckPublish(op)) => {
                 let published = ok.published.iter().map(published);
                 let Some(published) = published.collect() else {
                     return Err(self.violation("an id in the OK of an ACK is none".to_owned()));
                 };
-                reply_step(step, Ok(published));
+                reply_ack_publish(op, Ok(published));
             }
             Some(Request::Unsubscribe(Some(gone))) => drop(gone.send(())),
             Some(Request::Unsubscribe(None) | Request::Settle) | None => {}
@@ -151,7 +151,9 @@ impl Session<'_> {
             Some(Request::Acks(shared, run)) if is_retryable(&error) => shared.ack_again(run),
             Some(Request::Acks(shared, run)) => shared.acknowledged(&run.ids),
             Some(Request::Confirm(confirm)) => reply(confirm, Err(SettleError::Refused(error))),
-            Some(Request::Step(step)) => reply_step(step, Err(StepError::Refused(error))),
+            Some(Request::AckPublish(op)) => {
+                reply_ack_publish(op, Err(AckPublishError::Refused(error)))
+            }
             Some(Request::Unsubscribe(Some(gone))) => drop(gone.send(())),
             Some(Request::Unsubscribe(None) | Request::Settle) | None => {}
         }
@@ -161,9 +163,9 @@ impl Session<'_> {
     /// A server that goes down did not store the event. Where that is safe it is sent to the next one.
     fn publish_error(&mut self, number: u64, error: ServerError) -> Result<(), SessionEnd> {
         if error.code == Code::ShuttingDown.as_str() {
-            self.answer()?;
+            self.complete()?;
             if self.link.core.outbox().next_may_be_sent_again(number) {
-                return Err(self.going_down(&error));
+                return Err(self.shutting_down(&error));
             }
         }
         let outcome = Err(PublishError::Refused(error));
@@ -172,44 +174,44 @@ impl Session<'_> {
     }
 
     fn subscribe_error(&mut self, number: u64, error: ServerError) -> Result<(), SessionEnd> {
-        let Some(seat) = self.link.seats.get_mut(&number) else {
+        let Some(entry) = self.link.subscriptions.get_mut(&number) else {
             return Ok(());
         };
-        if seat.was_open && is_retryable(&error) {
-            return Err(self.going_down(&error));
+        if entry.was_open && is_retryable(&error) {
+            return Err(self.shutting_down(&error));
         }
-        let shared = seat.shared.clone();
+        let shared = entry.shared.clone();
         shared.refuse(error);
         self.forget(&shared);
         Ok(())
     }
 
     /// An error that answers no frame is about the connection, or says that a subscription has ended. All other frames
-    /// are answered under their `corr`, so the next connection, which subscribes anew, finds out which one.
+    /// are acknowledged under their `corr`, so the next connection, which subscribes anew, finds out which one.
     fn error_of_connection(&self, error: ServerError) -> Result<(), SessionEnd> {
         match Code::parse(&error.code) {
             Some(Code::RateLimited | Code::Forbidden) | None => Ok(()),
             Some(Code::BadToken | Code::Unauthorized | Code::TokenExpired)
                 if !self.link.core.options.token.is_fresh() =>
             {
-                Err(SessionEnd::Hopeless(ConnectError::Refused(error)))
+                Err(SessionEnd::Permanent(ConnectError::Refused(error)))
             }
-            Some(_) => Err(self.going_down(&error)),
+            Some(_) => Err(self.shutting_down(&error)),
         }
     }
 
     /// Hands the replies that were gathered to whoever waits for them.
-    fn answer(&mut self) -> Result<(), SessionEnd> {
+    fn complete(&mut self) -> Result<(), SessionEnd> {
         if self.replies.is_empty() {
             return Ok(());
         }
         let link = &mut *self.link;
-        let answered = link
+        let completed = link
             .core
             .outbox()
-            .answer(&mut link.sent, self.replies.drain(..));
-        match answered {
-            Ok(answered) => link.core.tell(answered),
+            .complete(&mut link.sent, self.replies.drain(..));
+        match completed {
+            Ok(completed) => link.core.complete(completed),
             Err(_) => {
                 let why = "the replies to PUBLISH are not in their order".to_owned();
                 return Err(self.violation(why));
@@ -222,8 +224,8 @@ impl Session<'_> {
         SessionEnd::Lost(protocol(&self.link.core.endpoint, why))
     }
 
-    fn going_down(&self, error: &ServerError) -> SessionEnd {
-        self.lost(&Broken::Gone(error.to_string()))
+    fn shutting_down(&self, error: &ServerError) -> SessionEnd {
+        self.lost(&SocketError::Gone(error.to_string()))
     }
 }
 

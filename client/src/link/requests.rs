@@ -1,36 +1,36 @@
 //! Frames other than publishes that an answer is expected for, by the number in their `corr`.
 
 use crate::core::Core;
-use crate::error::{ServerError, SettleError, StepError};
+use crate::error::{AckPublishError, ServerError, SettleError};
 use crate::publish::Published;
 use crate::subscription::shared::Shared;
-use crate::subscription::{AckRun, Confirm, Settle, Stepping};
+use crate::subscription::{AckPublish, AckRun, Confirm, SettleOp};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// The frames that are not answered yet.
+/// The frames that are not acknowledged yet.
 #[derive(Default)]
 pub(super) struct Requests {
     next: u64,
     open: HashMap<u64, Request>,
 }
 
-/// A frame that is not answered yet.
+/// A frame that is not acknowledged yet.
 pub(super) enum Request {
     Subscribe(u64),
     Unsubscribe(Option<oneshot::Sender<()>>),
     Acks(Arc<Shared>, AckRun),
     Confirm(Confirm),
-    Step(Stepping),
-    /// One that nobody waits for.
+    AckPublish(AckPublish),
+    /// one without a waiter.
     Settle,
 }
 
 /// From this many unanswered frames on, no more are sent.
 const MAX_OPEN_REQUESTS: usize = 8_192;
 
-/// What stands before the number.
+/// The prefix of the number.
 const PREFIX: &str = "r";
 
 impl Requests {
@@ -65,11 +65,13 @@ impl Requests {
         for (_, request) in open {
             match request {
                 Request::Acks(shared, run) => lost.entry(shared.number).or_default().push(run),
-                Request::Confirm(confirm) if matches!(confirm.settling.what, Settle::Ack) => {
-                    core.desk().confirm(confirm);
+                Request::Confirm(confirm) if matches!(confirm.settle.op, SettleOp::Ack) => {
+                    core.pending_ops().confirm(confirm);
                 }
                 Request::Confirm(confirm) => reply(confirm, Err(SettleError::ConnectionLost)),
-                Request::Step(step) => reply_step(step, Err(StepError::UnknownOutcome)),
+                Request::AckPublish(op) => {
+                    reply_ack_publish(op, Err(AckPublishError::UnknownOutcome))
+                }
                 Request::Unsubscribe(Some(gone)) => drop(gone.send(())),
                 Request::Unsubscribe(None) | Request::Subscribe(_) | Request::Settle => {}
             }
@@ -78,15 +80,15 @@ impl Requests {
     }
 }
 
-/// Tells whoever waits for a confirmation, if they still do.
+/// Notifies the waiter for a confirmation, if they still do.
 pub(super) fn reply(confirm: Confirm, result: Result<(), SettleError>) {
     let _ = confirm.reply.send(result);
 }
 
-/// Tells whoever waits for a step, if they still do, and gives its room back.
-pub(super) fn reply_step(step: Stepping, result: Result<Vec<Published>, StepError>) {
-    drop(step.room);
-    let _ = step.reply.send(result);
+/// Notifies the waiter for a step, if they still do, and gives its room back.
+pub(super) fn reply_ack_publish(op: AckPublish, result: Result<Vec<Published>, AckPublishError>) {
+    drop(op.room);
+    let _ = op.reply.send(result);
 }
 
 /// Whether what was refused may be taken later.

@@ -1,6 +1,6 @@
 //! Which subscription an event is for.
 
-use super::Seat;
+use super::SubscriptionEntry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) struct Routes {
 struct Route {
     topic: Box<str>,
     group: Box<str>,
-    seat: u64,
+    entry: u64,
 }
 
 impl Routes {
@@ -23,7 +23,7 @@ impl Routes {
     /// none.
     pub(super) fn find(
         &mut self,
-        seats: &BTreeMap<u64, Seat>,
+        subscriptions: &BTreeMap<u64, SubscriptionEntry>,
         topic: &str,
         group: &str,
     ) -> Option<u64> {
@@ -31,15 +31,15 @@ impl Routes {
             && &*last.topic == topic
             && &*last.group == group
         {
-            return Some(last.seat);
+            return Some(last.entry);
         }
-        let seat = search(seats, topic, group)?;
+        let entry = search(subscriptions, topic, group)?;
         self.last = Some(Route {
             topic: topic.into(),
             group: group.into(),
-            seat,
+            entry,
         });
-        Some(seat)
+        Some(entry)
     }
 
     /// A name of a topic to be shared.
@@ -57,12 +57,16 @@ impl Routes {
 }
 
 /// The one with this topic and group, or else the only one of the group.
-fn search(seats: &BTreeMap<u64, Seat>, topic: &str, group: &str) -> Option<u64> {
+fn search(
+    subscriptions: &BTreeMap<u64, SubscriptionEntry>,
+    topic: &str,
+    group: &str,
+) -> Option<u64> {
     let of_group = || {
-        seats
+        subscriptions
             .values()
-            .filter(|seat| *seat.shared.group() == *group)
-            .map(|seat| &seat.shared)
+            .filter(|entry| *entry.shared.group() == *group)
+            .map(|entry| &entry.shared)
     };
     let named = of_group().find(|shared| *shared.topic == *topic);
     let only = || of_group().next().filter(|_| of_group().count() == 1);

@@ -5,9 +5,9 @@ use super::routes::Routes;
 use super::timers::{Due, Timers};
 use super::{Link, SessionEnd};
 use crate::publish::outbox::Reply;
-use crate::socket::{Broken, Incoming, Socket};
-use crate::subscription::shared::{Arrived, Shared};
-use crate::subscription::{Confirm, Stepping};
+use crate::socket::{Incoming, Socket, SocketError};
+use crate::subscription::shared::{QueuedDelivery, Shared};
+use crate::subscription::{AckPublish, Confirm};
 use crate::token::Token;
 use std::collections::VecDeque;
 use std::future::Future;
@@ -24,19 +24,19 @@ pub(super) struct Session<'a> {
     /// Frames other than publishes that go out next, with commas between them.
     pub(super) controls: Vec<u8>,
     /// Subscriptions to be looked at.
-    pub(super) touched: Vec<Arc<Shared>>,
+    pub(super) dirty: Vec<Arc<Shared>>,
     /// Subscriptions whose acknowledgements wait for others.
     pub(super) lingering: Vec<Arc<Shared>>,
     pub(super) confirms: VecDeque<Confirm>,
-    pub(super) steps: VecDeque<Stepping>,
+    pub(super) ack_publishes: VecDeque<AckPublish>,
     /// Replies of one message, kept for its allocation.
     pub(super) replies: Vec<Reply>,
     /// Deliveries of one message to one subscription, kept for its allocation.
-    pub(super) arriving: Vec<Arrived>,
+    pub(super) arriving: Vec<QueuedDelivery>,
     /// A fresh token that was asked for.
     refreshing: Option<Refreshing>,
     /// Whether anything came on this connection.
-    pub(super) has_heard: bool,
+    pub(super) has_received: bool,
     /// Whether the socket takes nothing at the moment.
     is_blocked: bool,
     pub(super) has_begun_to_close: bool,
@@ -46,7 +46,7 @@ pub(super) struct Session<'a> {
 type Refreshing = Pin<Box<dyn Future<Output = Result<Option<Token>, String>> + Send>>;
 
 /// How often the loop goes round before others get their turn.
-const MAX_ROUNDS: usize = 64;
+const MAX_POLLS: usize = 64;
 
 /// How many messages are read before something is written.
 const MAX_READS: usize = 16;
@@ -55,22 +55,22 @@ impl<'a> Session<'a> {
     pub(super) fn new(link: &'a mut Link, connected: Connected) -> Self {
         let Connected { socket, token } = connected;
         let refresh_after = token.and_then(|token| token.refresh_after);
-        let seats = link.seats.values();
-        let touched = seats.map(|seat| seat.shared.clone()).collect();
+        let subscriptions = link.subscriptions.values();
+        let dirty = subscriptions.map(|entry| entry.shared.clone()).collect();
         Self {
             timers: Timers::new(&link.core.options, refresh_after),
             link,
             socket,
             routes: Routes::default(),
             controls: Vec::new(),
-            touched,
+            dirty,
             lingering: Vec::new(),
             confirms: VecDeque::new(),
-            steps: VecDeque::new(),
+            ack_publishes: VecDeque::new(),
             replies: Vec::new(),
             arriving: Vec::new(),
             refreshing: None,
-            has_heard: false,
+            has_received: false,
             is_blocked: false,
             has_begun_to_close: false,
             has_sent_close: false,
@@ -79,12 +79,12 @@ impl<'a> Session<'a> {
 
     /// Ready when the connection has ended.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<SessionEnd> {
-        for _ in 0..MAX_ROUNDS {
-            match self.round(context) {
+        for _ in 0..MAX_POLLS {
+            match self.poll_once(context) {
                 Err(end) => return Poll::Ready(end),
                 Ok(true) => {}
                 Ok(false) => {
-                    self.link.core.bell.sleep(context.waker());
+                    self.link.core.task_waker.register(context.waker());
                     if self.is_blocked || !self.has_work() {
                         return Poll::Pending;
                     }
@@ -96,10 +96,10 @@ impl<'a> Session<'a> {
     }
 
     /// Does what can be done now; `false` where there was nothing.
-    fn round(&mut self, context: &mut Context<'_>) -> Result<bool, SessionEnd> {
+    fn poll_once(&mut self, context: &mut Context<'_>) -> Result<bool, SessionEnd> {
         let has_read = self.read(context)?;
         let has_written = self.write(context)?;
-        let was_due = self.keep_time(context)?;
+        let was_due = self.poll_timers(context)?;
         Ok(has_read || has_written || was_due)
     }
 
@@ -112,7 +112,7 @@ impl<'a> Session<'a> {
                     return Err(SessionEnd::Lost(closed(&self.link.core.endpoint)));
                 }
                 Poll::Ready(Some(message)) => {
-                    self.timers.has_heard = true;
+                    self.timers.has_received = true;
                     if let Incoming::Text(text) = message.map_err(|why| self.lost(&why))? {
                         self.take(text.as_str())?;
                     }
@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn keep_time(&mut self, context: &mut Context<'_>) -> Result<bool, SessionEnd> {
+    fn poll_timers(&mut self, context: &mut Context<'_>) -> Result<bool, SessionEnd> {
         if let Some(refreshing) = &mut self.refreshing
             && let Poll::Ready(token) = refreshing.as_mut().poll(context)
         {
@@ -169,7 +169,7 @@ impl<'a> Session<'a> {
             Due::Ping => self.socket.ping().map_err(|why| self.lost(&why))?,
             Due::Dead => {
                 let why = "it did not answer a ping".to_owned();
-                return Err(self.lost(&Broken::Gone(why)));
+                return Err(self.lost(&SocketError::Gone(why)));
             }
             Due::Acks => {
                 for shared in std::mem::take(&mut self.lingering) {
@@ -186,9 +186,9 @@ impl<'a> Session<'a> {
 
     fn has_work(&self) -> bool {
         let core = &self.link.core;
-        let has_word = !self.touched.is_empty()
-            || !self.steps.is_empty()
-            || !core.desk().is_empty()
+        let has_word = !self.dirty.is_empty()
+            || !self.ack_publishes.is_empty()
+            || !core.pending_ops().is_empty()
             || (core.is_closing() && !self.has_begun_to_close);
         !self.controls.is_empty()
             || core.outbox().has_queued()
@@ -197,7 +197,7 @@ impl<'a> Session<'a> {
 
     /// What goes out next: word from subscriptions, then publishes.
     fn next_message(&mut self) -> Option<Vec<u8>> {
-        self.gather();
+        self.collect_frames();
         if !self.controls.is_empty() {
             let mut message = std::mem::take(&mut self.controls);
             message.push(b']');
@@ -213,10 +213,10 @@ impl<'a> Session<'a> {
     fn is_finished(&self) -> bool {
         self.has_begun_to_close
             && self.controls.is_empty()
-            && self.touched.is_empty()
-            && self.steps.is_empty()
+            && self.dirty.is_empty()
+            && self.ack_publishes.is_empty()
             && self.link.requests.is_empty()
-            && self.link.core.desk().is_empty()
+            && self.link.core.pending_ops().is_empty()
             && self.link.core.outbox().is_empty()
     }
 
@@ -227,7 +227,7 @@ impl<'a> Session<'a> {
         write(&mut self.controls);
     }
 
-    pub(super) fn lost(&self, why: &Broken) -> SessionEnd {
+    pub(super) fn lost(&self, why: &SocketError) -> SessionEnd {
         SessionEnd::Lost(broken(&self.link.core.endpoint, why))
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Timers {
     keep_alive_pause: Duration,
     ack_linger_pause: Duration,
     /// Whether something came from the server since the last look.
-    pub(super) has_heard: bool,
+    pub(super) has_received: bool,
     is_ping_open: bool,
 }
 
@@ -37,7 +37,7 @@ impl Timers {
             refresh: Timer::default(),
             keep_alive_pause: options.keep_alive,
             ack_linger_pause: options.ack_linger,
-            has_heard: true,
+            has_received: true,
             is_ping_open: false,
         };
         timers.keep_alive.set(options.keep_alive);
@@ -68,7 +68,7 @@ impl Timers {
         }
         while self.keep_alive.poll(context).is_ready() {
             self.keep_alive.set(self.keep_alive_pause);
-            if std::mem::take(&mut self.has_heard) {
+            if std::mem::take(&mut self.has_received) {
                 self.is_ping_open = false;
             } else if self.is_ping_open {
                 return Poll::Ready(Due::Dead);

@@ -1,9 +1,9 @@
 //! A batch of events to publish, to one topic or many, in one message where it fits.
 
 use super::encode::{Encoded, Safety};
-use super::{BatchAnswer, PublishAnswer, PublishOptions, encode, encode_value};
+use super::{BatchFuture, PublishFuture, PublishOptions, encode, encode_value};
 use crate::core::Core;
-use crate::error::{PublishError, StepError};
+use crate::error::{AckPublishError, PublishError};
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
@@ -62,12 +62,12 @@ impl PublishBatch {
     }
 
     /// The events as a list for an ACK that publishes them, or why they cannot be one.
-    pub(crate) fn into_list(self) -> Result<Vec<u8>, StepError> {
+    pub(crate) fn into_list(self) -> Result<Vec<u8>, AckPublishError> {
         let mut list = Vec::with_capacity(self.text.len() + 2 * self.frames.len() + 2);
         let mut from = 0;
         list.push(b'[');
         for (at, frame) in self.frames.into_iter().enumerate() {
-            let (end, _) = frame.map_err(|error| StepError::NotPublished { at, error })?;
+            let (end, _) = frame.map_err(|error| AckPublishError::NotPublished { at, error })?;
             if at > 0 {
                 list.push(b',');
             }
@@ -82,17 +82,17 @@ impl PublishBatch {
     }
 
     /// Sends the events.
-    pub(crate) fn publish(self) -> BatchAnswer {
+    pub(crate) fn publish(self) -> BatchFuture {
         let mut from = 0;
         let answers = self.frames.into_iter().map(|frame| match frame {
             Ok((end, safety)) => {
                 let text = &self.text[from..end];
                 from = end;
-                PublishAnswer::send(&self.core, Encoded { text, safety })
+                PublishFuture::send(&self.core, Encoded { text, safety })
             }
-            Err(error) => PublishAnswer::refused(&self.core, error),
+            Err(error) => PublishFuture::refused(&self.core, error),
         });
-        BatchAnswer::new(answers.collect())
+        BatchFuture::new(answers.collect())
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) enum Safety {
     /// It has its publisher's id.
     OwnId,
     /// It has an id that was made here. That the server knows it already only means that it was sent before.
-    MadeId,
+    GeneratedId,
 }
 
 /// Buffers that a thread uses for one publish after the other.
@@ -51,7 +51,7 @@ pub(crate) fn encode<T>(
     options: &PublishOptions<'_>,
     then: impl FnOnce(Encoded<'_>) -> T,
 ) -> Result<T, PublishError> {
-    // Broken JSON would break the frames beside it too. Between two newlines nothing can hide.
+    // SocketError JSON would break the frames beside it too. Between two newlines nothing can hide.
     let payload: &RawValue = serde_json::from_str(payload).map_err(bad_json)?;
     let mut scratch = SCRATCH.take();
     let safety = scratch.spell(core, topic, payload.get(), options);
@@ -99,7 +99,7 @@ impl Scratch {
             Some(id) => (Some(id), Safety::OwnId),
             None if core.options.idempotent => {
                 core.ids.make(&mut self.id);
-                (Some(self.id.as_str()), Safety::MadeId)
+                (Some(self.id.as_str()), Safety::GeneratedId)
             }
             None => (None, Safety::Once),
         };

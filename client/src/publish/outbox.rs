@@ -1,5 +1,5 @@
 //! Publishes on their way: written into chunks by their publishers, sent by the connection's task, kept until they
-//! are answered. Answers come in the order of sending.
+//! are acknowledged. Answers come in the order of sending.
 
 use super::Published;
 use super::encode::{Encoded, Safety};
@@ -19,13 +19,13 @@ pub(crate) struct Chunk {
     text: Vec<u8>,
     /// The number of its last publish.
     last: u64,
-    /// Where the first frame begins that is not answered.
+    /// Where the first frame begins that is not acknowledged.
     from: usize,
 }
 
-/// A publish that is not answered yet.
+/// A publish that is not acknowledged yet.
 #[derive(Debug, Clone, Copy)]
-struct Flight {
+struct InFlight {
     number: u64,
     slot: SlotNumber,
     /// The room it takes.
@@ -37,14 +37,14 @@ struct Flight {
     sent_before: bool,
 }
 
-/// All publishes that are not answered, and the answers that nobody took yet.
+/// All publishes that are not acknowledged, and the answers that nobody took yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     next: u64,
     /// Not sent yet.
     queued: VecDeque<Chunk>,
     /// In the order of their numbers: those of sent chunks, then those of queued ones.
-    flights: VecDeque<Flight>,
+    in_flight: VecDeque<InFlight>,
     pub(super) slots: Slots,
     /// A buffer that was used up.
     spare: Vec<u8>,
@@ -61,14 +61,14 @@ pub(crate) struct Reply {
 
 /// What replies freed and whom they wake.
 #[derive(Debug, Default)]
-pub(crate) struct Answered {
+pub(crate) struct Completed {
     pub(crate) units: usize,
     pub(crate) wakers: Vec<Waker>,
 }
 
 /// A reply came that answers no publish, or not the next one.
 #[derive(Debug)]
-pub(crate) struct OutOfOrder;
+pub(crate) struct UnexpectedReply;
 
 impl Outbox {
     /// Takes a publish in.
@@ -99,7 +99,7 @@ impl Outbox {
         push_decimal(&mut chunk.text, number);
         chunk.text.extend_from_slice(b"\"}");
         chunk.last = number;
-        self.flights.push_back(Flight {
+        self.in_flight.push_back(InFlight {
             number,
             slot,
             units,
@@ -115,84 +115,84 @@ impl Outbox {
         !self.queued.is_empty()
     }
 
-    /// Whether everything was answered.
+    /// Whether everything was acknowledged.
     pub(crate) fn is_empty(&self) -> bool {
-        self.flights.is_empty()
+        self.in_flight.is_empty()
     }
 
-    /// The next chunk to send. Its sender keeps it in `sent` until it is answered.
+    /// The next chunk to send. Its sender keeps it in `sent` until it is acknowledged.
     pub(crate) fn take_queued(&mut self) -> Option<Chunk> {
         self.queued.pop_front()
     }
 
-    /// Whether the publish that is answered next may be sent again.
+    /// Whether the publish that is acknowledged next may be sent again.
     pub(crate) fn next_may_be_sent_again(&self, number: u64) -> bool {
-        let flight = self
-            .flights
+        let publish = self
+            .in_flight
             .front()
-            .filter(|flight| flight.number == number);
-        flight.is_some_and(|flight| flight.safety != Safety::Once)
+            .filter(|publish| publish.number == number);
+        publish.is_some_and(|publish| publish.safety != Safety::Once)
     }
 
-    /// Puts replies in their places and forgets the chunks that are answered as a whole.
-    pub(crate) fn answer(
+    /// Puts replies in their places and forgets the chunks that are acknowledged as a whole.
+    pub(crate) fn complete(
         &mut self,
         sent: &mut VecDeque<Chunk>,
         replies: impl Iterator<Item = Reply>,
-    ) -> Result<Answered, OutOfOrder> {
-        let mut answered = Answered::default();
+    ) -> Result<Completed, UnexpectedReply> {
+        let mut completed = Completed::default();
         for Reply { number, outcome } in replies {
-            let flight = self.flights.front().copied();
-            let (Some(flight), Some(chunk)) = (flight, sent.front_mut()) else {
-                return Err(OutOfOrder);
+            let publish = self.in_flight.front().copied();
+            let (Some(publish), Some(chunk)) = (publish, sent.front_mut()) else {
+                return Err(UnexpectedReply);
             };
-            if flight.number != number {
-                return Err(OutOfOrder);
+            if publish.number != number {
+                return Err(UnexpectedReply);
             }
-            self.flights.pop_front();
-            chunk.from = flight.end + 1;
+            self.in_flight.pop_front();
+            chunk.from = publish.end + 1;
             if chunk.last == number
                 && let Some(mut chunk) = sent.pop_front()
             {
                 chunk.text.clear();
                 self.spare = chunk.text;
             }
-            answered.units += flight.units as usize;
+            completed.units += publish.units as usize;
             let outcome = outcome.map(|mut published| {
-                if flight.safety == Safety::MadeId && flight.sent_before {
+                if publish.safety == Safety::GeneratedId && publish.sent_before {
                     published.duplicate = false;
                 }
                 published
             });
-            answered
+            completed
                 .wakers
-                .extend(self.slots.answer(flight.slot, outcome));
+                .extend(self.slots.complete(publish.slot, outcome));
         }
-        Ok(answered)
+        Ok(completed)
     }
 
     /// The connection is gone: what was sent and can be sent again is queued again, before everything else; what
-    /// cannot is answered with its unknown outcome.
-    pub(crate) fn rewind(&mut self, sent: &mut VecDeque<Chunk>) -> Answered {
-        let mut answered = Answered::default();
+    /// cannot is acknowledged with its unknown outcome.
+    pub(crate) fn rewind(&mut self, sent: &mut VecDeque<Chunk>) -> Completed {
+        let mut completed = Completed::default();
         let mut again: VecDeque<Chunk> = VecDeque::new();
-        let mut flights: VecDeque<Flight> = VecDeque::with_capacity(self.flights.len());
+        let mut in_flight: VecDeque<InFlight> = VecDeque::with_capacity(self.in_flight.len());
         for chunk in sent.drain(..) {
             let mut from = chunk.from;
             while self
-                .flights
+                .in_flight
                 .front()
-                .is_some_and(|flight| flight.number <= chunk.last)
-                && let Some(mut flight) = self.flights.pop_front()
+                .is_some_and(|publish| publish.number <= chunk.last)
+                && let Some(mut publish) = self.in_flight.pop_front()
             {
-                let frame = &chunk.text[from..flight.end];
-                from = flight.end + 1;
-                if flight.safety == Safety::Once {
-                    answered.units += flight.units as usize;
+                let frame = &chunk.text[from..publish.end];
+                from = publish.end + 1;
+                if publish.safety == Safety::Once {
+                    completed.units += publish.units as usize;
                     let unknown = Err(PublishError::UnknownOutcome);
-                    answered
+                    completed
                         .wakers
-                        .extend(self.slots.answer(flight.slot, unknown));
+                        .extend(self.slots.complete(publish.slot, unknown));
                     continue;
                 }
                 if again.back().is_none_or(Chunk::is_full) {
@@ -201,37 +201,37 @@ impl Outbox {
                 if let Some(chunk) = again.back_mut() {
                     chunk.separate();
                     chunk.text.extend_from_slice(frame);
-                    chunk.last = flight.number;
-                    flight.end = chunk.text.len();
+                    chunk.last = publish.number;
+                    publish.end = chunk.text.len();
                 }
-                flight.sent_before = true;
-                flights.push_back(flight);
+                publish.sent_before = true;
+                in_flight.push_back(publish);
             }
         }
-        flights.append(&mut self.flights);
-        self.flights = flights;
+        in_flight.append(&mut self.in_flight);
+        self.in_flight = in_flight;
         again.append(&mut self.queued);
         self.queued = again;
-        answered
+        completed
     }
 
-    /// The client ended: everything is answered with that, also what comes later.
-    pub(crate) fn end(&mut self, error: &PublishError) -> Answered {
+    /// The client ended: everything is acknowledged with that, also what comes later.
+    pub(crate) fn end(&mut self, error: &PublishError) -> Completed {
         self.ended = Some(error.clone());
-        let mut answered = Answered::default();
+        let mut completed = Completed::default();
         self.queued.clear();
-        for flight in std::mem::take(&mut self.flights) {
-            answered.units += flight.units as usize;
-            answered
+        for publish in std::mem::take(&mut self.in_flight) {
+            completed.units += publish.units as usize;
+            completed
                 .wakers
-                .extend(self.slots.answer(flight.slot, Err(error.clone())));
+                .extend(self.slots.complete(publish.slot, Err(error.clone())));
         }
-        answered
+        completed
     }
 }
 
 impl Chunk {
-    /// The message for it: what is not answered, as an array.
+    /// The message for it: what is not acknowledged, as an array.
     pub(crate) fn message(&self) -> Vec<u8> {
         let frames = self.text.get(self.from..).unwrap_or_default();
         let mut message = Vec::with_capacity(frames.len() + 2);
@@ -302,16 +302,16 @@ mod tests {
     fn what_is_not_answered_is_sent_again_before_what_is_new() {
         let (mut outbox, mut sent) = (Outbox::default(), VecDeque::new());
         for text in ["{\"a\":1", "{\"b\":1", "{\"c\":1"] {
-            push(&mut outbox, text, Safety::MadeId);
+            push(&mut outbox, text, Safety::GeneratedId);
         }
         let first = send(&mut outbox, &mut sent);
         assert_eq!(
             first,
             r#"[{"a":1,"corr":"1"},{"b":1,"corr":"2"},{"c":1,"corr":"3"}]"#
         );
-        let answered = outbox.answer(&mut sent, [published(1)].into_iter());
-        assert_eq!(answered.unwrap().units, 1);
-        push(&mut outbox, "{\"d\":1", Safety::MadeId);
+        let completed = outbox.complete(&mut sent, [published(1)].into_iter());
+        assert_eq!(completed.unwrap().units, 1);
+        push(&mut outbox, "{\"d\":1", Safety::GeneratedId);
         assert_eq!(outbox.rewind(&mut sent).units, 0);
         let second = send(&mut outbox, &mut sent);
         assert_eq!(
@@ -320,7 +320,10 @@ mod tests {
         );
         let replies = [published(2), published(3), published(4)];
         assert_eq!(
-            outbox.answer(&mut sent, replies.into_iter()).unwrap().units,
+            outbox
+                .complete(&mut sent, replies.into_iter())
+                .unwrap()
+                .units,
             3
         );
         assert!(outbox.is_empty() && sent.is_empty());
@@ -345,18 +348,22 @@ mod tests {
         let (mut outbox, mut sent) = (Outbox::default(), VecDeque::new());
         push(&mut outbox, "{\"a\":1", Safety::Once);
         push(&mut outbox, "{\"b\":1", Safety::Once);
-        let too_early = outbox.answer(&mut sent, [published(1)].into_iter());
+        let too_early = outbox.complete(&mut sent, [published(1)].into_iter());
         assert!(too_early.is_err(), "it was not sent yet");
         send(&mut outbox, &mut sent);
         assert!(
             outbox
-                .answer(&mut sent, [published(2)].into_iter())
+                .complete(&mut sent, [published(2)].into_iter())
                 .is_err()
         );
-        assert!(outbox.answer(&mut sent, [published(1)].into_iter()).is_ok());
         assert!(
             outbox
-                .answer(&mut sent, [published(1)].into_iter())
+                .complete(&mut sent, [published(1)].into_iter())
+                .is_ok()
+        );
+        assert!(
+            outbox
+                .complete(&mut sent, [published(1)].into_iter())
                 .is_err()
         );
     }

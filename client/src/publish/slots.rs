@@ -21,9 +21,9 @@ enum Slot {
     Free,
     /// Somebody may be waiting.
     Waiting(Option<Waker>),
-    /// Nobody wants to know.
+    /// The caller has gone away.
     Abandoned,
-    Answered(Result<Published, PublishError>),
+    Completed(Result<Published, PublishError>),
 }
 
 impl Slots {
@@ -39,7 +39,7 @@ impl Slots {
     }
 
     /// Puts the answer there, and gives back who is to be woken.
-    pub(crate) fn answer(
+    pub(crate) fn complete(
         &mut self,
         number: SlotNumber,
         answer: Result<Published, PublishError>,
@@ -47,14 +47,14 @@ impl Slots {
         let slot = &mut self.slots[number.0 as usize];
         match std::mem::replace(slot, Slot::Free) {
             Slot::Waiting(waker) => {
-                *slot = Slot::Answered(answer);
+                *slot = Slot::Completed(answer);
                 waker
             }
             Slot::Abandoned => {
                 self.free.push(number.0);
                 None
             }
-            other @ (Slot::Free | Slot::Answered(_)) => {
+            other @ (Slot::Free | Slot::Completed(_)) => {
                 *slot = other;
                 None
             }
@@ -69,7 +69,7 @@ impl Slots {
     ) -> Poll<Result<Published, PublishError>> {
         let slot = &mut self.slots[number.0 as usize];
         match std::mem::replace(slot, Slot::Free) {
-            Slot::Answered(answer) => {
+            Slot::Completed(answer) => {
                 self.free.push(number.0);
                 Poll::Ready(answer)
             }
@@ -86,12 +86,12 @@ impl Slots {
         }
     }
 
-    /// Nobody wants this answer any more.
+    /// The caller has gone away.
     pub(crate) fn abandon(&mut self, number: SlotNumber) {
         let slot = &mut self.slots[number.0 as usize];
         match slot {
             Slot::Waiting(_) => *slot = Slot::Abandoned,
-            Slot::Answered(_) => {
+            Slot::Completed(_) => {
                 *slot = Slot::Free;
                 self.free.push(number.0);
             }

@@ -1,7 +1,7 @@
 //! One delivered event, and the ways to settle it.
 
 use super::event::{Event, EventFields};
-use super::settling::Settle;
+use super::settle::SettleOp;
 use super::shared::Shared;
 use crate::error::{BadValue, SettleError};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// An event that was leased to this subscription. Unless it is settled, its lease runs out and it comes again.
 ///
-/// Settling it after the connection broke: an acknowledgement is sent with the next connection, for the server takes
+/// PendingSettle it after the connection broke: an acknowledgement is sent with the next connection, for the server takes
 /// it if nobody else has the event by then. Everything else is left undone, because the event comes again anyway.
 #[must_use = "a delivery that is not settled comes again"]
 pub struct Delivery {
@@ -78,7 +78,7 @@ impl Delivery {
 
     /// The event is done, and this says whether that counted.
     pub async fn ack_confirmed(self) -> Result<(), SettleError> {
-        self.handle().confirm(Settle::Ack).await
+        self.handle().confirm(SettleOp::Ack).await
     }
 
     /// The event failed; it comes again after a backoff.
@@ -96,7 +96,7 @@ impl Delivery {
         let reason = reason.into();
         let delay_ms = None;
         self.handle()
-            .confirm(Settle::Nack { reason, delay_ms })
+            .confirm(SettleOp::Nack { reason, delay_ms })
             .await
     }
 
@@ -107,7 +107,7 @@ impl Delivery {
 
     /// It takes longer, and this says whether there was still a lease to extend.
     pub async fn extend_confirmed(&self, extend_ms: u64) -> Result<(), SettleError> {
-        self.handle().confirm(Settle::Extend { extend_ms }).await
+        self.handle().confirm(SettleOp::Extend { extend_ms }).await
     }
 
     /// What is needed to settle it while a handler has the delivery.
@@ -132,22 +132,20 @@ impl LeaseHandle {
     }
 
     pub(crate) fn nack(&self, reason: String, delay_ms: Option<u64>) {
-        self.settle(Settle::Nack { reason, delay_ms });
+        self.settle(SettleOp::Nack { reason, delay_ms });
     }
 
     pub(crate) fn extend(&self, extend_ms: u64) {
-        self.settle(Settle::Extend { extend_ms });
+        self.settle(SettleOp::Extend { extend_ms });
     }
 
-    fn settle(&self, what: Settle) {
-        self.lease
-            .shared
-            .settle(&self.event, self.lease.epoch, what);
+    fn settle(&self, op: SettleOp) {
+        self.lease.shared.settle(&self.event, self.lease.epoch, op);
     }
 
-    async fn confirm(&self, what: Settle) -> Result<(), SettleError> {
+    async fn confirm(&self, op: SettleOp) -> Result<(), SettleError> {
         let Lease { shared, epoch } = &self.lease;
-        shared.confirm(&self.event, *epoch, what).await
+        shared.confirm(&self.event, *epoch, op).await
     }
 }
 

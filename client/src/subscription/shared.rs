@@ -1,11 +1,11 @@
 //! What a subscription's handles and the connection's task share: deliveries that wait to be taken, answers that wait
 //! to be sent, and what the subscriber wants.
 
-mod serving;
+mod connection;
 
 use super::delivery::{Context, Delivery};
 use super::event::Event;
-use super::settling::{AckRun, Confirm, Settle, Settling};
+use super::settle::{AckRun, Confirm, PendingSettle, SettleOp};
 use super::{Ended, SubscribeOptions};
 use crate::core::Core;
 use crate::error::{SettleError, SubscribeError};
@@ -30,18 +30,18 @@ pub(crate) struct Shared {
 
 #[derive(Debug)]
 struct Inner {
-    queue: VecDeque<Arrived>,
+    queue: VecDeque<QueuedDelivery>,
     /// Handed out and not settled, as far as is known here.
     handed_out: usize,
     acks: Vec<AckRun>,
     ack_count: usize,
     /// Whether the acknowledgements should go now.
     is_urgent: bool,
-    settlings: Vec<Settling>,
+    settles: Vec<PendingSettle>,
     /// Events acknowledged here whose acknowledgement may not have reached the server before the connection broke.
     /// Should the server deliver them again, they are acknowledged again and not handed out.
     late: HashSet<Id>,
-    is_touched: bool,
+    is_dirty: bool,
     is_paused: bool,
     is_gone: bool,
     gone: Option<oneshot::Sender<()>>,
@@ -57,25 +57,25 @@ struct Inner {
 
 /// A delivery that waits to be taken.
 #[derive(Debug)]
-pub(crate) struct Arrived {
+pub(crate) struct QueuedDelivery {
     pub(crate) event: Event,
     pub(crate) context: Context,
 }
 
 /// What a subscriber wants from the task.
 #[derive(Debug, Default)]
-pub(crate) struct Wants {
+pub(crate) struct PendingWork {
     pub(crate) acks: Vec<AckRun>,
     /// Whether acknowledgements were left to gather.
     pub(crate) has_more_acks: bool,
-    pub(crate) settlings: Vec<Settling>,
+    pub(crate) settles: Vec<PendingSettle>,
     pub(crate) is_paused: bool,
     pub(crate) is_gone: bool,
 }
 
 /// The server delivered more than it was asked for.
 #[derive(Debug)]
-pub(crate) struct TooMany;
+pub(crate) struct CreditExceeded;
 
 /// A frame has at most this many acknowledgements before it is sent.
 const MAX_GATHERED_ACKS: usize = 512;
@@ -94,9 +94,9 @@ impl Shared {
             acks: Vec::new(),
             ack_count: 0,
             is_urgent: false,
-            settlings: Vec::new(),
+            settles: Vec::new(),
             late: HashSet::new(),
-            is_touched: false,
+            is_dirty: false,
             is_paused: false,
             is_gone: false,
             gone: None,
@@ -117,19 +117,19 @@ impl Shared {
         }
     }
 
-    /// Leaves word for the task.
-    pub(super) fn touch(self: &Arc<Self>) {
+    /// Marks the subscription and wakes the task.
+    pub(super) fn mark_dirty(self: &Arc<Self>) {
         let mut inner = self.inner();
-        self.touch_locked(&mut inner);
+        self.mark_dirty_locked(&mut inner);
         drop(inner);
-        self.core.bell.ring();
+        self.core.task_waker.wake();
     }
 
-    fn touch_locked(self: &Arc<Self>, inner: &mut Inner) {
-        if !inner.is_touched {
-            inner.is_touched = true;
-            if !self.core.desk().touch(self) {
-                inner.finish(Ended::Client(self.core.why_ended()));
+    fn mark_dirty_locked(self: &Arc<Self>, inner: &mut Inner) {
+        if !inner.is_dirty {
+            inner.is_dirty = true;
+            if !self.core.pending_ops().mark_dirty(self) {
+                inner.finish(Ended::Client(self.core.end_reason()));
             }
         }
     }
@@ -170,7 +170,7 @@ impl Shared {
     }
 
     fn pop(self: &Arc<Self>, inner: &mut Inner) -> Option<Delivery> {
-        let Arrived { event, context } = inner.queue.pop_front()?;
+        let QueuedDelivery { event, context } = inner.queue.pop_front()?;
         inner.handed_out += 1;
         Some(Delivery::new(event, context, self.clone(), inner.epoch))
     }
@@ -189,11 +189,11 @@ impl Shared {
 
     pub(super) fn set_paused(self: &Arc<Self>, is_paused: bool) {
         self.inner().is_paused = is_paused;
-        self.touch();
+        self.mark_dirty();
     }
 
     /// The subscriber is done with it.
-    pub(super) fn let_go(self: &Arc<Self>, gone: Option<oneshot::Sender<()>>) {
+    pub(super) fn release(self: &Arc<Self>, gone: Option<oneshot::Sender<()>>) {
         let mut inner = self.inner();
         if inner.is_gone || inner.ended.is_some() {
             return;
@@ -202,7 +202,7 @@ impl Shared {
         inner.gone = gone;
         inner.queue.clear();
         drop(inner);
-        self.touch();
+        self.mark_dirty();
     }
 
     /// Gathers acknowledgements. They go out when enough have come together, when nothing else is under way that
@@ -232,37 +232,37 @@ impl Shared {
         let is_full =
             inner.ack_count >= (self.options.max_in_flight / 4).clamp(1, MAX_GATHERED_ACKS);
         let is_last = inner.queue.is_empty() && inner.handed_out == 0;
-        let was_known = inner.is_touched && (inner.is_urgent || !(is_full || is_last));
+        let was_known = inner.is_dirty && (inner.is_urgent || !(is_full || is_last));
         inner.is_urgent |= is_full || is_last;
-        self.touch_locked(&mut inner);
+        self.mark_dirty_locked(&mut inner);
         drop(inner);
         if !was_known {
-            self.core.bell.ring();
+            self.core.task_waker.wake();
         }
     }
 
     /// Brings an event back or extends its lease.
-    pub(super) fn settle(self: &Arc<Self>, event: &Event, epoch: u64, what: Settle) {
+    pub(super) fn settle(self: &Arc<Self>, event: &Event, epoch: u64, op: SettleOp) {
         let mut inner = self.inner();
         let Some(id) = event.kept_id() else { return };
         if epoch != inner.epoch || inner.ended.is_some() {
             return;
         }
-        if matches!(what, Settle::Nack { .. }) {
+        if matches!(op, SettleOp::Nack { .. }) {
             inner.handed_out = inner.handed_out.saturating_sub(1);
-        } else if inner.settlings.len() >= self.options.max_in_flight {
+        } else if inner.settles.len() >= self.options.max_in_flight {
             // Extended again and again while nothing can be sent: one more would change nothing.
             return;
         }
         let topic = event.shared_topic().clone();
-        inner.settlings.push(Settling {
+        inner.settles.push(PendingSettle {
             topic,
             id,
             epoch,
-            what,
+            op,
         });
         drop(inner);
-        self.touch();
+        self.mark_dirty();
     }
 
     /// Settles an event and waits for the server's answer.
@@ -270,9 +270,9 @@ impl Shared {
         self: &Arc<Self>,
         event: &Event,
         epoch: u64,
-        what: Settle,
+        op: SettleOp,
     ) -> Result<(), SettleError> {
-        let ended = || SettleError::Ended(self.core.why_ended());
+        let ended = || SettleError::Ended(self.core.end_reason());
         let _room = self
             .core
             .confirm_room
@@ -284,22 +284,22 @@ impl Shared {
         };
         let (reply, answer) = oneshot::channel();
         let confirm = Confirm {
-            settling: Settling {
+            settle: PendingSettle {
                 topic: event.shared_topic().clone(),
                 id,
                 epoch,
-                what,
+                op,
             },
             shared: self.clone(),
             reply,
         };
-        self.core.desk().confirm(confirm);
-        self.core.bell.ring();
+        self.core.pending_ops().confirm(confirm);
+        self.core.task_waker.wake();
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Notes that events go out of the subscriber's hands with a step.
-    pub(crate) fn begin_step(&self, epoch: u64, count: usize) {
+    /// Counts events as settled by an ack-and-publish transaction.
+    pub(crate) fn begin_ack_publish(&self, epoch: u64, count: usize) {
         let mut inner = self.inner();
         if epoch == inner.epoch {
             inner.handed_out = inner.handed_out.saturating_sub(count);
@@ -330,7 +330,7 @@ impl Inner {
     }
 
     /// What was acknowledged on an earlier connection is acknowledged again and not handed out.
-    fn deliver_unless_late(&mut self, events: &mut Vec<Arrived>) {
+    fn deliver_unless_acked(&mut self, events: &mut Vec<QueuedDelivery>) {
         for arrived in events.drain(..) {
             match arrived.event.kept_id() {
                 Some(id) if self.late.contains(&id) => {
@@ -349,7 +349,7 @@ impl Inner {
         }
         self.queue.clear();
         self.acks.clear();
-        self.settlings.clear();
+        self.settles.clear();
         self.opened = None;
         self.gone = None;
     }

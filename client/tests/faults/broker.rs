@@ -4,8 +4,8 @@ use futures_core::Stream;
 use futures_sink::Sink;
 use prombus_api::Code;
 use prombus_api::frames::{
-    Ack, ClientFrames, DeliveryContext, PublishedFrame, Request, write_error, write_event,
-    write_ok, write_published, write_stepped, write_subscribed,
+    Ack, ClientFrames, DeliveryContext, PublishedFrame, Request, write_ack_published, write_error,
+    write_event, write_ok, write_published, write_subscribed,
 };
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -320,7 +320,7 @@ impl State {
                 duplicate: false,
             });
         }
-        write_stepped(out, &published, corr);
+        write_ack_published(out, &published, corr);
     }
 
     /// Somebody else has settled an event.

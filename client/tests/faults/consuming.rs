@@ -1,4 +1,4 @@
-//! Consuming: streams, handlers, settling, flow control, and what survives a broken connection.
+//! Consuming: streams, handlers, settle, flow control, and what survives a broken connection.
 
 use crate::broker::{Broker, Fault};
 use crate::{connect, options, within};

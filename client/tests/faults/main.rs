@@ -2,12 +2,12 @@
 //! or refuses things. What the server keeps is the model that the client's promises are held against.
 #![cfg(test)]
 
+mod ack_publish;
 mod auth;
 mod broker;
 mod consuming;
 mod publishing;
 mod seeds;
-mod stepping;
 
 use prombus_client::{Client, ClientOptions, Reconnect};
 use std::future::Future;

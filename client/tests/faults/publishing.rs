@@ -72,13 +72,13 @@ async fn what_is_no_json_is_refused_before_it_can_spoil_others() {
     struct Unspeakable;
     impl Serialize for Unspeakable {
         fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-            Err(serde::ser::Error::custom("it cannot be said"))
+            Err(serde::ser::Error::custom("it cannot be reply"))
         }
     }
     let error = within(client.publish("t", &Unspeakable, &PLAIN))
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("cannot be said"), "{error}");
+    assert!(error.to_string().contains("cannot be reply"), "{error}");
     within(client.publish_text("t", " [1,\n2] ", &PLAIN))
         .await
         .unwrap();
@@ -252,7 +252,7 @@ async fn nobody_there_is_said_at_once() {
         error.to_string().contains("check that the server runs"),
         "{error}"
     );
-    let error = within(Client::connect("nonsense", ClientOptions::default()))
+    let error = within(Client::connect("ftp://nonsense", ClientOptions::default()))
         .await
         .unwrap_err();
     assert_eq!(error.code(), "bad_url");

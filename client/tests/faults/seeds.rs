@@ -81,10 +81,10 @@ async fn without_ids_nothing_is_stored_twice_and_what_was_answered_is_there() {
                 tokio::task::yield_now().await;
             }
         }
-        let mut answered = BTreeSet::new();
+        let mut completed = BTreeSet::new();
         for (number, answer) in answers.into_iter().enumerate() {
             match within(answer).await {
-                Ok(_) => drop(answered.insert(number.to_string())),
+                Ok(_) => drop(completed.insert(number.to_string())),
                 Err(error) => {
                     let codes = ["unknown_outcome", "shutting_down"];
                     assert!(codes.contains(&error.code()), "seed {seed}: {error}");
@@ -95,7 +95,7 @@ async fn without_ids_nothing_is_stored_twice_and_what_was_answered_is_there() {
         let stored: BTreeSet<String> = state.payloads().into_iter().map(str::to_owned).collect();
         assert_eq!(stored.len(), state.log.len(), "seed {seed}: stored twice");
         assert!(
-            answered.is_subset(&stored),
+            completed.is_subset(&stored),
             "seed {seed}: answered and not stored"
         );
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// How far the clock of whoever made a token may be off.
+/// Tolerance for the clock of the issuer.
 const TOLERANCE_MS: u64 = 5_000;
 /// How much of a subject is kept, for people to read.
 const MAX_SUBJECT_CHARS: usize = 256;
@@ -50,11 +50,11 @@ enum Texts {
 impl Claims {
     pub(super) fn parse(json: &[u8]) -> Result<Self, AuthError> {
         serde_json::from_slice(json).map_err(|_| AuthError::Malformed {
-            why: "its claims cannot be read",
+            reason: "invalid claims",
         })
     }
 
-    /// What the token is good for.
+    /// The rights of the token.
     pub(super) fn grant(&self, expected: &Expected, now_ms: u64) -> Result<Grant, AuthError> {
         let expires_at_ms = self.check_time(now_ms)?;
         if expected.issuer.is_some() && expected.issuer != self.iss {

@@ -2,18 +2,25 @@
 
 use super::Authenticator;
 use super::claims::Expected;
+use super::policy::Policy;
 use super::secret::Secret;
 use super::source::{FileKeys, KeySource};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
+
+/// The shortest secret for HS256 (RFC 7518, 3.2).
+const MIN_SECRET_BYTES: usize = 32;
+/// What samples have in the place of a secret.
+const PLACEHOLDERS: [&str; 4] = ["…", "...", "change-me", "changeme"];
 
 /// How tokens are checked: at most one of the first four. With none, auth is off.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuthConfig {
-    /// A token that everybody shares.
+    /// A static token.
     pub token: Option<Secret>,
     /// The secret that JWT are signed with.
     pub jwt_secret: Option<Secret>,
@@ -25,6 +32,10 @@ pub struct AuthConfig {
     pub issuer: Option<String>,
     /// The `aud` that JWT must have, among others.
     pub audience: Option<String>,
+    /// Take a `jwt_secret` that is short, or a placeholder. For tests.
+    pub insecure_secret: bool,
+    /// Scopes of clients by the common name of their TLS certificate; they need no token.
+    pub clients: BTreeMap<String, Vec<String>>,
 }
 
 /// Why a configuration of auth makes no sense.
@@ -44,7 +55,28 @@ pub enum BadAuthConfig {
         /// Which one.
         name: &'static str,
     },
-    /// A claim is asked for where tokens have none.
+    /// A secret that can be guessed.
+    #[error(
+        "auth.{name} is too weak: {reason}. Make one with `openssl rand -base64 48`, \
+         or pass --insecure-secret in tests"
+    )]
+    Weak {
+        /// Which one.
+        name: &'static str,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A scope of a client is not one.
+    #[error(
+        "auth.clients.{client}: invalid scope {scope:?}; expected one like \"publish:orders.*\""
+    )]
+    BadScope {
+        /// The common name.
+        client: String,
+        /// The scope.
+        scope: String,
+    },
+    /// A claim is requested where tokens have none.
     #[error(
         "auth.{name} is only for JWT: set auth.jwt_secret, auth.jwks_file or auth.jwks_url too"
     )]
@@ -61,6 +93,14 @@ impl AuthConfig {
         fetch_from: impl FnOnce(&str) -> Arc<dyn KeySource>,
     ) -> Result<Authenticator, BadAuthConfig> {
         self.check()?;
+        let clients = self.client_policies()?;
+        Ok(self.method(fetch_from)?.with_clients(clients))
+    }
+
+    fn method(
+        &self,
+        fetch_from: impl FnOnce(&str) -> Arc<dyn KeySource>,
+    ) -> Result<Authenticator, BadAuthConfig> {
         let expected = Expected {
             issuer: self.issuer.clone(),
             audience: self.audience.clone(),
@@ -81,7 +121,49 @@ impl AuthConfig {
         Ok(Authenticator::off())
     }
 
+    fn client_policies(&self) -> Result<BTreeMap<String, Arc<Policy>>, BadAuthConfig> {
+        let mut policies = BTreeMap::new();
+        for (client, scopes) in &self.clients {
+            let bad = |scope: &str| BadAuthConfig::BadScope {
+                client: client.clone(),
+                scope: scope.to_owned(),
+            };
+            // A token may have scopes for others, the configuration may not.
+            if let Some(scope) = scopes.iter().find(|scope| !Policy::is_scope(scope)) {
+                return Err(bad(scope));
+            }
+            let policy = Policy::from_scopes(scopes.iter().map(String::as_str));
+            let policy = policy.map_err(|error| bad(&error.reason))?;
+            policies.insert(client.clone(), Arc::new(policy));
+        }
+        Ok(policies)
+    }
+
+    /// Rejects secrets that can be guessed: HS256 needs 32 bytes, and the samples' placeholders are known to everybody.
+    fn check_secrets(&self) -> Result<(), BadAuthConfig> {
+        if self.insecure_secret {
+            return Ok(());
+        }
+        let weak = |name, reason| Err(BadAuthConfig::Weak { name, reason });
+        let exposed =
+            |secret: &Option<Secret>| secret.as_ref().map(|secret| secret.expose().to_owned());
+        match exposed(&self.jwt_secret).as_deref() {
+            Some(secret) if is_placeholder(secret) => {
+                return weak("jwt_secret", "it is the placeholder of the sample");
+            }
+            Some(secret) if !secret.is_empty() && secret.len() < MIN_SECRET_BYTES => {
+                return weak("jwt_secret", "it has fewer than 32 bytes");
+            }
+            _ => {}
+        }
+        match exposed(&self.token).as_deref().is_some_and(is_placeholder) {
+            true => weak("token", "it is the placeholder of the sample"),
+            false => Ok(()),
+        }
+    }
+
     fn check(&self) -> Result<(), BadAuthConfig> {
+        self.check_secrets()?;
         let ways = [
             ("token", self.token.is_some()),
             ("jwt_secret", self.jwt_secret.is_some()),
@@ -109,6 +191,12 @@ impl AuthConfig {
     }
 }
 
+fn is_placeholder(secret: &str) -> bool {
+    PLACEHOLDERS
+        .iter()
+        .any(|known| secret.eq_ignore_ascii_case(known))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +215,12 @@ mod tests {
         for (json, expected) in [
             ("{}", "off"),
             (r#"{"token":"t"}"#, "token"),
-            (r#"{"jwt_secret":"s","issuer":"i"}"#, "jwt_secret"),
+            (
+                r#"{"jwt_secret":"0123456789abcdef0123456789abcdef","issuer":"i"}"#,
+                "jwt_secret",
+            ),
+            (r#"{"jwt_secret":"s","insecure_secret":true}"#, "jwt_secret"),
+            (r#"{"clients":{"billing":["publish:b.*"]}}"#, "off"),
             (r#"{"jwks_file":"k.json","audience":"a"}"#, "jwks"),
             (r#"{"jwks_url":"http://localhost/keys"}"#, "jwks"),
         ] {
@@ -144,7 +237,7 @@ mod tests {
         let both = |first, second| BadAuthConfig::Both { first, second };
         for (json, error) in [
             (
-                r#"{"token":"t","jwt_secret":"s"}"#,
+                r#"{"token":"t","jwt_secret":"s","insecure_secret":true}"#,
                 both("token", "jwt_secret"),
             ),
             (
@@ -155,6 +248,27 @@ mod tests {
             (
                 r#"{"jwt_secret":""}"#,
                 BadAuthConfig::Empty { name: "jwt_secret" },
+            ),
+            (
+                r#"{"jwt_secret":"0123456789abcdef0123456789abcde"}"#,
+                BadAuthConfig::Weak {
+                    name: "jwt_secret",
+                    reason: "it has fewer than 32 bytes",
+                },
+            ),
+            (
+                r#"{"token":"Change-Me"}"#,
+                BadAuthConfig::Weak {
+                    name: "token",
+                    reason: "it is the placeholder of the sample",
+                },
+            ),
+            (
+                r#"{"clients":{"billing":["publish:b.*","write"]}}"#,
+                BadAuthConfig::BadScope {
+                    client: "billing".to_owned(),
+                    scope: "write".to_owned(),
+                },
             ),
             (
                 r#"{"token":"t","issuer":"i"}"#,

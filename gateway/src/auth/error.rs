@@ -1,4 +1,4 @@
-//! Why somebody is not let in, with the word that the wire uses for it.
+//! Authentication errors.
 
 use super::policy::BadPolicy;
 use thiserror::Error;
@@ -6,92 +6,74 @@ use thiserror::Error;
 /// How much of a name in a token's header an error repeats.
 const QUOTED_CHARS: usize = 64;
 
-/// Why a token is good for nothing.
+/// Why a token is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AuthError {
-    /// There is none.
-    #[error("a token is needed: send AUTH first, or the header Authorization: Bearer")]
+    /// No token.
+    #[error("token required: send AUTH first, or the header Authorization: Bearer")]
     Missing,
-    /// It is not the one that is asked for here.
-    #[error("the token is not the right one")]
+    /// Not the configured token.
+    #[error("invalid token")]
     WrongToken,
-    /// It is not a JWT, or one with a head or claims that make no sense.
-    #[error("the token is no good JWT: {why}")]
+    /// Not a JWT, or its header or claims are invalid.
+    #[error("malformed JWT: {reason}")]
     Malformed {
         /// What is wrong with it.
-        why: &'static str,
+        reason: &'static str,
     },
-    /// It is signed in a way that is not taken here, or not at all.
-    #[error("tokens signed with {algorithm:?} are not taken here")]
+    /// Its algorithm is not accepted.
+    #[error("unsupported token algorithm {algorithm:?}")]
     WrongAlgorithm {
-        /// What its header says, cut where it is long.
+        /// From its header, truncated.
         algorithm: String,
     },
-    /// No key fits, also after the key set was loaded again.
-    #[error("no key fits the token's key id {kid:?}")]
+    /// No key matches, also after the key set was reloaded.
+    #[error("no signing key with id {kid:?}")]
     UnknownKey {
-        /// What its header says, cut where it is long.
+        /// From its header, truncated.
         kid: Option<String>,
     },
-    /// It was signed with another key, or changed afterwards.
-    #[error("the token's signature does not fit")]
+    /// The signature does not verify.
+    #[error("invalid token signature")]
     WrongSignature,
-    /// It would be good for ever.
-    #[error("the token has no exp; only tokens that expire are taken")]
+    /// It does not expire.
+    #[error("token has no exp claim")]
     NoExpiry,
-    /// It was good once.
-    #[error("the token expired at {expired_at_ms}")]
+    /// It has expired.
+    #[error("token expired at {expired_at_ms}")]
     Expired {
         /// Its `exp` in epoch milliseconds.
         expired_at_ms: u64,
     },
-    /// It will be good later.
-    #[error("the token is good only from {valid_from_ms} on")]
+    /// It is not valid yet.
+    #[error("token is not valid before {valid_from_ms}")]
     NotYetValid {
         /// Its `nbf` in epoch milliseconds.
         valid_from_ms: u64,
     },
-    /// Somebody else made it.
-    #[error("the token is from another issuer")]
+    /// Another issuer.
+    #[error("wrong token issuer")]
     WrongIssuer,
-    /// It was made for somebody else.
-    #[error("the token is for another audience")]
+    /// Another audience.
+    #[error("wrong token audience")]
     WrongAudience,
-    /// What it says its holder may do cannot be understood.
+    /// Its policy or scopes are invalid.
     #[error(transparent)]
     BadPolicy(#[from] BadPolicy),
-    /// It cannot be told.
+    /// The signing keys are not available.
     #[error(transparent)]
     KeysUnavailable(#[from] KeysUnavailable),
 }
 
-/// The key set could not be loaded. It is tried again by and by.
+/// The key set could not be loaded. It is retried.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the keys that check tokens could not be loaded: {why}")]
+#[error("signing keys unavailable: {reason}")]
 pub struct KeysUnavailable {
-    /// What the source or the reader of the set said.
-    pub why: String,
+    /// The error of the source or of parsing.
+    pub reason: String,
 }
 
 impl AuthError {
-    /// The word that the wire uses for it.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Missing | Self::KeysUnavailable(_) => "unauthorized",
-            Self::Expired { .. } => "token_expired",
-            Self::WrongToken
-            | Self::Malformed { .. }
-            | Self::WrongAlgorithm { .. }
-            | Self::UnknownKey { .. }
-            | Self::WrongSignature
-            | Self::NoExpiry
-            | Self::NotYetValid { .. }
-            | Self::WrongIssuer
-            | Self::WrongAudience
-            | Self::BadPolicy(_) => "bad_token",
-        }
-    }
-
     pub(super) fn wrong_algorithm(algorithm: &str) -> Self {
         Self::WrongAlgorithm {
             algorithm: quoted(algorithm),

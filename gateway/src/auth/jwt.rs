@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// The header of the tokens made here.
 const HS256_HEADER: &str = r#"{"alg":"HS256","typ":"JWT"}"#;
 
-/// Signs claims with HS256. They should have an `exp`, else nobody here takes the token.
+/// Signs claims with HS256. They need an `exp`, or the token is rejected.
 pub fn sign_hs256(secret: &Secret, claims: &impl Serialize) -> Result<String, serde_json::Error> {
     let claims = serde_json::to_vec(claims)?;
     let message = format!("{}.{}", encode(HS256_HEADER.as_bytes()), encode(&claims));
@@ -57,21 +57,21 @@ pub(super) struct Jwt<'a> {
 struct Header {
     alg: String,
     kid: Option<String>,
-    /// Extensions that whoever checks the token has to understand. None is understood here.
+    /// Extensions that the verifier must support. None is supported here.
     crit: Option<IgnoredAny>,
 }
 
 impl<'a> Jwt<'a> {
     pub(super) fn parse(token: &'a str) -> Result<Self, AuthError> {
-        let (message, signature) = token.rsplit_once('.').ok_or(malformed("it has no dots"))?;
+        let (message, signature) = token.rsplit_once('.').ok_or(malformed("no dots"))?;
         let (header, claims) = message
             .split_once('.')
             .filter(|(_, claims)| !claims.contains('.'))
-            .ok_or(malformed("it does not have three parts"))?;
-        let header: Header = serde_json::from_slice(&decode(header)?)
-            .map_err(|_| malformed("its header cannot be read"))?;
+            .ok_or(malformed("expected three parts"))?;
+        let header: Header =
+            serde_json::from_slice(&decode(header)?).map_err(|_| malformed("invalid header"))?;
         if header.crit.is_some() {
-            return Err(malformed("its header has crit, and no extension is known"));
+            return Err(malformed("unsupported crit header"));
         }
         Ok(Self {
             header,
@@ -111,9 +111,9 @@ pub(super) fn encode(bytes: &[u8]) -> String {
 fn decode(part: &str) -> Result<Vec<u8>, AuthError> {
     URL_SAFE_NO_PAD
         .decode(part)
-        .map_err(|_| malformed("a part is not base64url"))
+        .map_err(|_| malformed("invalid base64url"))
 }
 
-fn malformed(why: &'static str) -> AuthError {
-    AuthError::Malformed { why }
+fn malformed(reason: &'static str) -> AuthError {
+    AuthError::Malformed { reason }
 }

@@ -40,7 +40,7 @@ enum PublicKey {
     Ed25519(Vec<u8>),
 }
 
-/// A key as it stands in a set.
+/// A key as it is in a set.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -57,14 +57,14 @@ struct Jwk {
 }
 
 impl KeySet {
-    /// Reads a set. One without a single key of use is refused, so that a broken page never replaces a good set.
+    /// Reads a set. One without a single key of use is rejected, so that a broken page never replaces a good set.
     pub(super) fn parse(json: &[u8]) -> Result<Self, KeysUnavailable> {
         #[derive(Deserialize)]
         struct Jwks {
             keys: Vec<Value>,
         }
-        let refused = |why: &str| KeysUnavailable {
-            why: why.to_owned(),
+        let refused = |reason: &str| KeysUnavailable {
+            reason: reason.to_owned(),
         };
         if json.len() > MAX_KEY_SET_BYTES {
             return Err(refused("the key set is larger than 1 MiB"));

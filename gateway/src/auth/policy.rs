@@ -1,4 +1,4 @@
-//! What somebody may do: rules that allow or deny, of which the first that matches a question answers it. What no
+//! Policies: rules that allow or deny, of which the first match decides. What no
 //! rule matches is denied.
 //!
 //! A question names an action, a topic, and the group where there is one. A rule that names groups matches only
@@ -6,7 +6,7 @@
 //!
 //! Subscribing to a pattern follows topics that are yet to come, so it is a question about every topic that the
 //! pattern can match: it is allowed only where [`Policy::covers`] says [`Coverage::All`]. Where only a part is allowed
-//! it is refused as `forbidden`, rather than quietly giving less than was asked for.
+//! it is rejected as `forbidden`, rather than quietly granting less.
 
 mod coverage;
 mod overlap;
@@ -24,7 +24,7 @@ use thiserror::Error;
 /// The most patterns that the rules of one policy may have together. It bounds what a question costs.
 const MAX_PATTERNS: usize = 1_024;
 
-/// Rules in the order in which they are asked.
+/// Rules in the order in which they are matched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     rules: Vec<Rule>,
@@ -56,7 +56,7 @@ pub enum Effect {
     Deny,
 }
 
-/// What somebody wants to do with a topic.
+/// An action on a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Write events.
@@ -84,10 +84,10 @@ pub enum RuleAction {
 
 /// A policy cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the policy cannot be understood: {why}")]
+#[error("invalid policy: {reason}")]
 pub struct BadPolicy {
     /// What is wrong with it.
-    pub why: String,
+    pub reason: String,
 }
 
 impl Policy {
@@ -95,8 +95,8 @@ impl Policy {
     pub fn new(rules: Vec<Rule>) -> Result<Self, BadPolicy> {
         let patterns: usize = rules.iter().map(Rule::patterns).sum();
         if patterns > MAX_PATTERNS {
-            let why = format!("it has {patterns} patterns, {MAX_PATTERNS} are allowed");
-            return Err(BadPolicy { why });
+            let reason = format!("it has {patterns} patterns, {MAX_PATTERNS} are allowed");
+            return Err(BadPolicy { reason });
         }
         Ok(Self { rules })
     }
@@ -119,7 +119,7 @@ impl Policy {
             false => serde_json::from_str(json),
         };
         Self::new(rules.map_err(|error| BadPolicy {
-            why: error.to_string(),
+            reason: error.to_string(),
         })?)
     }
 
@@ -175,7 +175,7 @@ fn topic_patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Patt
     patterns.collect::<Result<_, _>>().map_err(D::Error::custom)
 }
 
-/// Where the field is there it has to be a list: a `null` would quietly mean all groups.
+/// Where the field is there expected a list: a `null` would quietly mean all groups.
 fn group_patterns<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<Pattern>>, D::Error> {

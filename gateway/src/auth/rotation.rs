@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 /// How old a set may grow.
 pub(super) const REFRESH_INTERVAL_MS: u64 = 300_000;
-/// How long nobody loads the set again after a try, successful or not.
+/// The shortest time between two attempts to load the set.
 pub(super) const REFRESH_GAP_MS: u64 = 10_000;
 /// How long a source may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,12 +36,12 @@ struct State {
 
 impl RotatingKeys {
     pub(super) fn new(source: Arc<dyn KeySource>) -> Self {
-        let why = "they were not loaded yet".to_owned();
+        let reason = "not loaded yet".to_owned();
         let state = State {
             keys: Arc::default(),
             loaded_at_ms: None,
             tried_at_ms: None,
-            outcome: Err(KeysUnavailable { why }),
+            outcome: Err(KeysUnavailable { reason }),
         };
         Self {
             source,
@@ -88,7 +88,7 @@ impl RotatingKeys {
         }
     }
 
-    /// Loads the set if that is still wanted once nobody else is loading it. Tells how the last try ended.
+    /// Loads the set if that is still wanted under the lock, and returns the outcome of the last attempt.
     async fn load_if(
         self: &Arc<Self>,
         now_ms: u64,
@@ -100,7 +100,7 @@ impl RotatingKeys {
         }
         self.write(|state| state.tried_at_ms = Some(now_ms));
         let this = self.clone();
-        // Whoever asked may go away before the answer is there; the others wait for it all the same.
+        // The load is shared: it continues when the caller that started it goes away.
         let task = tokio::spawn(async move {
             let outcome = this.load(now_ms).await;
             this.write(|state| state.outcome = outcome.clone());
@@ -109,14 +109,14 @@ impl RotatingKeys {
         });
         match task.await {
             Ok(outcome) => outcome,
-            Err(_) => Err(unavailable("loading them was stopped")),
+            Err(_) => Err(unavailable("loading was cancelled")),
         }
     }
 
     async fn load(&self, now_ms: u64) -> Result<(), KeysUnavailable> {
         let text = tokio::time::timeout(FETCH_TIMEOUT, self.source.fetch())
             .await
-            .map_err(|_| unavailable("the source did not answer within 10 s"))??;
+            .map_err(|_| unavailable("no response within 10 s"))??;
         let keys = Arc::new(KeySet::parse(&text)?);
         self.write(|state| {
             state.keys = keys;
@@ -149,8 +149,8 @@ fn is_past(since_ms: Option<u64>, after_ms: u64, now_ms: u64) -> bool {
     since_ms.is_none_or(|since_ms| now_ms.abs_diff(since_ms) >= after_ms)
 }
 
-fn unavailable(why: &str) -> KeysUnavailable {
+fn unavailable(reason: &str) -> KeysUnavailable {
     KeysUnavailable {
-        why: why.to_owned(),
+        reason: reason.to_owned(),
     }
 }

@@ -22,7 +22,7 @@ impl Secret {
         &self.0
     }
 
-    /// The text, which has to be one: an empty secret keeps nobody out.
+    /// The text; an empty secret is an error.
     pub(super) fn filled(&self, name: &'static str) -> Result<&str, BadAuthConfig> {
         match self.0.as_str() {
             "" => Err(BadAuthConfig::Empty { name }),

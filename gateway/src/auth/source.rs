@@ -15,7 +15,7 @@ pub type Fetched = Pin<Box<dyn Future<Output = Result<Vec<u8>, KeysUnavailable>>
 
 /// Gets the text of a JSON Web Key Set. A function that returns [`Fetched`] is one too.
 pub trait KeySource: Send + Sync + 'static {
-    /// Gets it as it is now. It is asked again and again, never twice at once, and not waited for without end.
+    /// Fetches the current set. Called repeatedly, never concurrently, with a timeout.
     fn fetch(&self) -> Fetched;
 }
 
@@ -48,7 +48,7 @@ impl KeySource for FileKeys {
             match tokio::task::spawn_blocking(move || read(&path)).await {
                 Ok(text) => text,
                 Err(_) => Err(KeysUnavailable {
-                    why: "reading the file was stopped".to_owned(),
+                    reason: "reading the file was cancelled".to_owned(),
                 }),
             }
         })
@@ -64,7 +64,7 @@ fn read(path: &Path) -> Result<Vec<u8>, KeysUnavailable> {
                 .read_to_end(&mut text)
         })
         .map_err(|error| KeysUnavailable {
-            why: format!("{}: {error}", path.display()),
+            reason: format!("{}: {error}", path.display()),
         })?;
     Ok(text)
 }

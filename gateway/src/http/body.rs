@@ -1,29 +1,90 @@
-//! Bodies of requests as they arrive: bounded in size, and not waited for for ever.
+//! Request bodies: bounded in size, read with a timeout, and drained after an error.
 
-use crate::denied::Denied;
+use crate::api_error::ApiError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, header};
+use hyper::body::Frame;
 use prombus_api::Code;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
-/// How much of a body that nobody wants any more is read, so that its sender sees the reply.
-const MAX_DISCARDED_BYTES: usize = 1 << 20;
+/// How much of a body is read and discarded after an error reply.
+const MAX_LINGER_BYTES: usize = 64 << 20;
 /// How long that may take.
-const MAX_DISCARDING_MS: u64 = 1_000;
+const MAX_LINGER: Duration = Duration::from_secs(5);
 
-/// A body that arrives piece by piece.
-pub(super) struct Arriving {
+/// The body of a request. Clones share it, so that what a handler leaves unread can be drained.
+#[derive(Clone)]
+pub(super) struct RequestBody(Arc<Mutex<State>>);
+
+struct State {
     body: Body,
+    /// The client sends nothing before it sees `100 Continue`, which the first read sends.
+    awaits_continue: bool,
+}
+
+/// Reads a body piece by piece.
+pub(super) struct BodyReader {
+    body: RequestBody,
     timeout: Duration,
     /// When the next piece has to be there.
     deadline: Pin<Box<Sleep>>,
 }
 
-impl Arriving {
-    pub(super) fn new(body: Body, timeout_ms: u64) -> Self {
+impl RequestBody {
+    pub(super) fn new(body: Body, headers: &HeaderMap) -> Self {
+        let awaits_continue = headers.contains_key(header::EXPECT);
+        Self(Arc::new(Mutex::new(State {
+            body,
+            awaits_continue,
+        })))
+    }
+
+    /// Lingering close: reads on for a while in the background and discards what comes. Closing a socket with unread
+    /// input resets it, and a client that is still sending would see the reset instead of the reply.
+    pub(super) fn linger(self) {
+        let state = self.state();
+        let is_over = state.awaits_continue || state.body.is_end_stream();
+        drop(state);
+        if is_over {
+            return;
+        }
+        tokio::spawn(async move {
+            let mut bytes = 0;
+            let draining = async {
+                while let Some(Ok(frame)) = poll_fn(|context| self.poll_frame(context)).await {
+                    bytes += frame.data_ref().map_or(0, Bytes::len);
+                    if bytes > MAX_LINGER_BYTES {
+                        return;
+                    }
+                }
+            };
+            // When the time is over the connection is closed all the same.
+            let _ = timeout(MAX_LINGER, draining).await;
+        });
+    }
+
+    fn poll_frame(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let mut state = self.state();
+        state.awaits_continue = false;
+        Pin::new(&mut state.body).poll_frame(context)
+    }
+
+    /// The lock is never contended: the handler reads before the body is drained.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BodyReader {
+    pub(super) fn new(body: RequestBody, timeout_ms: u64) -> Self {
         let timeout = Duration::from_millis(timeout_ms);
         Self {
             body,
@@ -32,20 +93,20 @@ impl Arriving {
         }
     }
 
-    /// The next piece; `None` at the end. Nothing is lost where it is dropped before it is ready.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Denied> {
+    /// The next piece; `None` at the end. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         loop {
-            let frame = poll_fn(|context| Pin::new(&mut self.body).poll_frame(context));
+            let frame = poll_fn(|context| self.body.poll_frame(context));
             let frame = tokio::select! {
                 biased;
                 frame = frame => frame,
-                () = &mut self.deadline => return Err(late()),
+                () = &mut self.deadline => return Err(timed_out()),
             };
             self.restart();
             match frame {
                 None => return Ok(None),
-                Some(Err(_)) => return Err(broken_off()),
-                // Trailers are not looked at.
+                Some(Err(_)) => return Err(ended_early()),
+                // Trailers are ignored.
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(bytes) => return Ok(Some(bytes)),
                     Err(_) => continue,
@@ -54,42 +115,28 @@ impl Arriving {
         }
     }
 
-    /// Reads on for a while and forgets what comes. A client that is still sending when the connection is closed may
-    /// never see the reply, so one that nearly is at its end gets to it.
-    pub(super) async fn discard(&mut self) {
-        let mut bytes = 0;
-        let reading = async {
-            while let Ok(Some(piece)) = self.next().await {
-                bytes += piece.len();
-                if bytes > MAX_DISCARDED_BYTES {
-                    return;
-                }
-            }
-        };
-        // When the time is over it is closed all the same.
-        let _ = timeout(Duration::from_millis(MAX_DISCARDING_MS), reading).await;
-    }
-
-    /// Gives the next piece its full time, after the server was what it had to wait for.
+    /// Restarts the timeout, after the server was what the client had to wait for.
     pub(super) fn restart(&mut self) {
         self.deadline.as_mut().reset(Instant::now() + self.timeout);
     }
 }
 
-/// A whole body of at most `limit` bytes. One that is larger is refused without reading on.
+/// The length that a request announces.
+pub(super) fn announced_bytes(headers: &HeaderMap) -> Option<u64> {
+    let length = headers.get(header::CONTENT_LENGTH)?;
+    length.to_str().ok()?.parse().ok()
+}
+
+/// The whole body, of at most `limit` bytes. A larger one is rejected as soon as that is known.
 pub(super) async fn whole(
-    body: Body,
-    headers: &HeaderMap,
+    mut reader: BodyReader,
+    announced: Option<u64>,
     limit: usize,
-    timeout_ms: u64,
-) -> Result<Bytes, Denied> {
-    let announced = headers.get(header::CONTENT_LENGTH);
-    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+) -> Result<Bytes, ApiError> {
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(too_large(limit));
     }
-    let mut arriving = Arriving::new(body, timeout_ms);
-    let Some(first) = arriving.next().await? else {
+    let Some(first) = reader.next().await? else {
         return Ok(Bytes::new());
     };
     let mut all: Vec<u8> = Vec::new();
@@ -103,22 +150,20 @@ pub(super) async fn whole(
             return Ok(piece);
         }
         all.extend_from_slice(&piece);
-        next = arriving.next().await?;
+        next = reader.next().await?;
     }
     Ok(all.into())
 }
 
-fn too_large(limit: usize) -> Denied {
-    Denied::new(
-        Code::TooLarge,
-        format!("the body is larger than {limit} bytes"),
-    )
+fn too_large(limit: usize) -> ApiError {
+    let message = format!("body is larger than {limit} bytes");
+    ApiError::new(Code::TooLarge, message)
 }
 
-fn late() -> Denied {
-    Denied::new(Code::Timeout, "the body did not arrive in time")
+fn timed_out() -> ApiError {
+    ApiError::new(Code::Timeout, "timed out reading the body")
 }
 
-fn broken_off() -> Denied {
-    Denied::new(Code::BadFrame, "the body broke off in the middle")
+fn ended_early() -> ApiError {
+    ApiError::new(Code::BadFrame, "body ended early")
 }

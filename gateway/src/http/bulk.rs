@@ -2,36 +2,40 @@
 //! the batch before is on its way to the disk, so memory is bounded however long the body is, and a slow disk slows
 //! the sender.
 //!
-//! Rate limits slow such a body down instead of refusing lines in the middle of it, which would lose them.
+//! Each line takes a token from the buckets when it is read. Where they are empty the body waits, so that it goes as fast
+//! as the limits allow and never overdraws what others share; a line that waits too long ends it with `rate_limited`.
 
-use super::body::Arriving;
+use super::body::BodyReader;
 use super::call::Call;
 use super::connection::Connection;
 use super::lines::{Line, Lines};
 use super::publish::{event_headers, has_idempotency_key};
 use super::reply;
+use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::denied::Denied;
-use crate::said::as_said;
+use crate::to_bus::to_bus_publish_options;
 use axum::http::StatusCode;
 use axum::response::Response;
 use prombus::error::PublishError;
-use prombus::{BatchAnswer, PublishBatch, Published};
+use prombus::{BatchFuture, PublishBatch, Published};
 use prombus_api::Code;
 use prombus_api::http::{Body as _, BulkReply, Envelope, ErrorBody, publish_query};
-use prombus_api::options::PublishOptions as Said;
+use prombus_api::options::PublishOptions as WireOptions;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// About how many bytes of lines one batch gathers.
 const BATCH_BYTES: usize = 256 << 10;
 /// How many lines one batch gathers at most.
 const BATCH_LINES: usize = 2_048;
-/// How many bad lines the reply tells; the others are counted.
-const MAX_TOLD_LINES: usize = 1_000;
+/// The most bad lines that the reply lists; the others are counted.
+const MAX_REPORTED_LINES: usize = 1_000;
+/// The longest that one line waits for a token.
+const MAX_TOKEN_WAIT_MS: u64 = 30_000;
 /// How much longer than a payload a line may be that has an envelope around it.
 const ENVELOPE_BYTES: usize = 384 << 10;
 
-/// What stands on a line.
+/// The format of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Payload,
@@ -44,18 +48,18 @@ enum Content {
 struct Bulk<'c> {
     connection: Arc<Connection>,
     content: Content,
-    /// What the request says of every line that does not say it itself.
-    said: Said<'c>,
-    batch: Gathered,
-    /// The batch that is on its way.
-    under_way: Option<(BatchAnswer, Vec<u64>)>,
+    /// Defaults from the request for every line.
+    defaults: WireOptions<'c>,
+    batch: LineBatch,
+    /// The batch that is being stored, with the numbers of its lines.
+    in_flight: Option<(BatchFuture, Vec<u64>)>,
     line: u64,
     reply: BulkReply,
-    stopped: Option<Denied>,
+    stopped: Option<ApiError>,
 }
 
-/// Lines that were gathered.
-struct Gathered {
+/// Lines of the batch that is being filled.
+struct LineBatch {
     batch: PublishBatch,
     /// Their numbers.
     lines: Vec<u64>,
@@ -63,81 +67,85 @@ struct Gathered {
 }
 
 /// Publishes each line.
-pub(super) async fn publish(mut call: Call) -> Result<Response, Denied> {
-    let body = call.take_body();
+pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
+    let reader = call.body_reader();
     let query = call.query()?;
-    let said = Said {
+    let options = WireOptions {
         headers: event_headers(&call.parts.headers)?,
         ..publish_query(&query)?
     };
-    if said.id.is_some() || has_idempotency_key(&call.parts.headers) {
-        let why = "id: one id cannot name many lines; with envelope=1 each line has its own";
-        return Err(Denied::new(Code::BadFrame, why));
+    if options.id.is_some() || has_idempotency_key(&call.parts.headers) {
+        let message = "id: not allowed with NDJSON; use envelope=1 and an id on each line";
+        return Err(ApiError::new(Code::BadFrame, message));
     }
     let content = match query.flag("envelope")?.unwrap_or(false) {
         true => Content::Envelope,
         false => Content::Payload,
     };
-    let bulk = Bulk::new(call.connection.clone(), content, said, &call.topic);
-    Ok(bulk.take_in(body).await)
+    let bulk = Bulk::new(call.connection.clone(), content, options, &call.topic);
+    Ok(bulk.run(reader).await)
 }
 
 /// Stores each line's record, keeping its id and ts.
-pub(super) async fn import(mut call: Call) -> Result<Response, Denied> {
-    let body = call.take_body();
+pub(super) async fn import(mut call: Call) -> Result<Response, ApiError> {
+    let reader = call.body_reader();
     let query = call.query()?;
     let topic = query.required("topic")?;
     call.allow(Action::Publish, topic, None)?;
-    let said = Said::default();
-    let bulk = Bulk::new(call.connection.clone(), Content::Record, said, topic);
-    Ok(bulk.take_in(body).await)
+    let options = WireOptions::default();
+    let bulk = Bulk::new(call.connection.clone(), Content::Record, options, topic);
+    Ok(bulk.run(reader).await)
 }
 
 impl<'c> Bulk<'c> {
-    fn new(connection: Arc<Connection>, content: Content, said: Said<'c>, topic: &str) -> Self {
+    fn new(
+        connection: Arc<Connection>,
+        content: Content,
+        defaults: WireOptions<'c>,
+        topic: &str,
+    ) -> Self {
         let reply = BulkReply {
             topic: topic.to_owned(),
             ..BulkReply::default()
         };
         Self {
-            batch: Gathered::new(connection.gateway.bus.batch()),
+            batch: LineBatch::new(connection.gateway.bus.batch()),
             connection,
             content,
-            said,
-            under_way: None,
+            defaults,
+            in_flight: None,
             line: 0,
             reply,
             stopped: None,
         }
     }
 
-    async fn take_in(mut self, body: axum::body::Body) -> Response {
+    async fn run(mut self, mut reader: BodyReader) -> Response {
         let options = &self.connection.gateway.options;
-        let mut arriving = Arriving::new(body, options.request_timeout_ms);
         let mut lines = Lines::new(match self.content {
             Content::Payload => options.limits.max_payload_bytes,
             _ => options.limits.max_payload_bytes + ENVELOPE_BYTES,
         });
         while self.stopped.is_none() {
-            let nothing_under_way = self.under_way.is_none();
+            let nothing_under_way = self.in_flight.is_none();
             let piece = tokio::select! {
                 biased;
-                piece = arriving.next() => piece,
-                results = landed(&mut self.under_way) => {
+                piece = reader.next() => piece,
+                results = completed(&mut self.in_flight) => {
                     self.count(results);
                     continue;
                 }
                 // Nothing more has arrived yet, so what has need not wait for it.
                 () = std::future::ready(()), if nothing_under_way && !self.batch.is_empty() => {
-                    self.send().await;
-                    arriving.restart();
+                    self.send();
+                    reader.restart();
                     continue;
                 }
             };
             match piece {
                 Ok(Some(piece)) => {
                     self.piece(&mut lines, &piece).await;
-                    arriving.restart();
+                    reader.restart();
                 }
                 Ok(None) => {
                     if let Some(line) = lines.finish() {
@@ -145,14 +153,12 @@ impl<'c> Bulk<'c> {
                     }
                     break;
                 }
-                Err(denied) => self.stopped = Some(denied),
+                Err(error) => self.stopped = Some(error),
             }
         }
         self.land().await;
-        if self.has_failed() {
-            arriving.discard().await;
-        } else {
-            self.send().await;
+        if !self.has_failed() {
+            self.send();
             self.land().await;
         }
         self.into_reply()
@@ -174,61 +180,82 @@ impl<'c> Bulk<'c> {
         match line {
             Line::TooLong => {
                 self.reply.lines += 1;
-                self.fail(self.line, Code::TooLarge, "the line is too long");
+                self.fail(self.line, Code::TooLarge, "line is too long");
             }
             Line::Text(text) if text.trim_ascii().is_empty() => {}
             Line::Text(text) => {
+                if let Err(limited) = self.wait_for_token().await {
+                    self.stopped.get_or_insert(limited);
+                    return;
+                }
                 self.reply.lines += 1;
-                if let Err(denied) = self.gather(text.trim_ascii()) {
-                    self.fail(self.line, denied.code, denied.message);
+                if let Err(error) = self.gather(text.trim_ascii()) {
+                    self.fail(self.line, error.code, error.message);
                 }
             }
         }
         if self.batch.is_full() {
             self.land().await;
             if self.stopped.is_none() {
-                self.send().await;
+                self.send();
             }
         }
     }
 
-    fn gather(&mut self, line: &[u8]) -> Result<(), Denied> {
+    fn gather(&mut self, line: &[u8]) -> Result<(), ApiError> {
         let topic = &self.reply.topic;
         let batch = &mut self.batch.batch;
         if self.content == Content::Payload {
             let payload = std::str::from_utf8(line)
-                .map_err(|_| Denied::new(Code::BadJson, "the line is not UTF-8"))?;
-            batch.add(topic, payload, &as_said(&self.said));
+                .map_err(|_| ApiError::new(Code::BadJson, "line is not UTF-8"))?;
+            batch.add(topic, payload, &to_bus_publish_options(&self.defaults));
         } else {
             let envelope = Envelope::parse(line)?;
             if self.content == Content::Record && envelope.options.id.is_none() {
-                return Err(Denied::new(Code::BadFrame, "id: it is missing"));
+                return Err(ApiError::new(Code::BadFrame, "id: missing"));
             }
-            let said = with_defaults(envelope.options, &self.said);
-            batch.add(topic, envelope.payload, &as_said(&said));
+            let options = with_defaults(envelope.options, &self.defaults);
+            batch.add(topic, envelope.payload, &to_bus_publish_options(&options));
         }
         self.batch.lines.push(self.line);
         self.batch.bytes += line.len();
         Ok(())
     }
 
-    /// Sends the batch off, once the limits allow it.
-    async fn send(&mut self) {
-        if self.batch.is_empty() {
-            return;
+    /// Takes the token of a line. While there is none, what was read before is stored.
+    async fn wait_for_token(&mut self) -> Result<(), ApiError> {
+        let mut waited_ms = 0;
+        loop {
+            let Err(limited) = self.connection.publish(&self.reply.topic, 1) else {
+                return Ok(());
+            };
+            let wait_ms = limited.retry.ms.max(1);
+            if waited_ms + wait_ms > MAX_TOKEN_WAIT_MS {
+                return Err(limited.into());
+            }
+            if !self.batch.is_empty() {
+                self.land().await;
+                self.send();
+            }
+            tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+            waited_ms += wait_ms;
         }
-        let events = u32::try_from(self.batch.lines.len()).unwrap_or(u32::MAX);
-        let topic = &self.reply.topic;
-        self.connection.publish_in_time(topic, events).await;
-        let bus = &self.connection.gateway.bus;
-        let sent = std::mem::replace(&mut self.batch, Gathered::new(bus.batch()));
-        self.under_way = Some((bus.publish_batch(sent.batch), sent.lines));
     }
 
-    /// Waits for the batch that is under way, if there is one.
+    /// Sends the batch to the bus.
+    fn send(&mut self) {
+        if self.batch.is_empty() || self.has_failed() {
+            return;
+        }
+        let bus = &self.connection.gateway.bus;
+        let sent = std::mem::replace(&mut self.batch, LineBatch::new(bus.batch()));
+        self.in_flight = Some((bus.publish_batch(sent.batch), sent.lines));
+    }
+
+    /// Waits for the batch that is being stored, if there is one.
     async fn land(&mut self) {
-        if self.under_way.is_some() {
-            let results = landed(&mut self.under_way).await;
+        if self.in_flight.is_some() {
+            let results = completed(&mut self.in_flight).await;
             self.count(results);
         }
     }
@@ -240,10 +267,10 @@ impl<'c> Bulk<'c> {
                 Ok(published) if published.duplicate => self.reply.duplicates += 1,
                 Ok(_) => self.reply.published += 1,
                 Err(error) => {
-                    let denied = Denied::from(error);
-                    self.fail(line, denied.code, denied.message.clone());
-                    if is_final(denied.code) {
-                        self.stopped.get_or_insert(denied);
+                    let error = ApiError::from(error);
+                    self.fail(line, error.code, error.message.clone());
+                    if is_final(error.code) {
+                        self.stopped.get_or_insert(error);
                     }
                 }
             }
@@ -253,24 +280,27 @@ impl<'c> Bulk<'c> {
         series.published.add(stored);
     }
 
-    fn fail(&mut self, line: u64, code: Code, why: impl Into<String>) {
-        self.reply.fail(line, code, why, MAX_TOLD_LINES);
+    fn fail(&mut self, line: u64, code: Code, reason: impl Into<String>) {
+        self.reply.fail(line, code, reason, MAX_REPORTED_LINES);
     }
 
     /// Whether the store takes no more, so that there is no use in sending on.
     fn has_failed(&self) -> bool {
         self.stopped
             .as_ref()
-            .is_some_and(|denied| is_final(denied.code))
+            .is_some_and(|error| is_final(error.code))
     }
 
     fn into_reply(mut self) -> Response {
         self.reply.errors.sort_by_key(|error| error.line);
         let status = match self.stopped {
             None => StatusCode::OK,
-            Some(denied) => {
-                let status = reply::status_of(denied.code);
-                self.reply.stopped = Some(ErrorBody::new(denied.code, denied.message));
+            Some(error) => {
+                let status = reply::status_of(error.code);
+                self.reply.stopped = Some(ErrorBody {
+                    retry_after_ms: error.retry_after_ms,
+                    ..ErrorBody::new(error.code, error.message)
+                });
                 status
             }
         };
@@ -278,7 +308,7 @@ impl<'c> Bulk<'c> {
     }
 }
 
-impl Gathered {
+impl LineBatch {
     fn new(batch: PublishBatch) -> Self {
         Self {
             batch,
@@ -296,32 +326,32 @@ impl Gathered {
     }
 }
 
-/// What became of the lines that are under way; for ever where none are.
-async fn landed(
-    under_way: &mut Option<(BatchAnswer, Vec<u64>)>,
+/// The results of the batch that is being stored; pending for ever where there is none.
+async fn completed(
+    in_flight: &mut Option<(BatchFuture, Vec<u64>)>,
 ) -> Vec<(u64, Result<Published, PublishError>)> {
-    let Some((answer, _)) = under_way else {
+    let Some((answer, _)) = in_flight else {
         return std::future::pending().await;
     };
     let results = answer.await;
-    let lines = under_way.take().map(|(_, lines)| lines);
+    let lines = in_flight.take().map(|(_, lines)| lines);
     lines.unwrap_or_default().into_iter().zip(results).collect()
 }
 
-/// What stands on the line goes before what the request says of all lines.
-fn with_defaults<'a>(mut said: Said<'a>, defaults: &Said<'a>) -> Said<'a> {
-    said.ts = said.ts.or(defaults.ts);
-    said.key = said.key.or_else(|| defaults.key.clone());
-    said.sid = said.sid.or_else(|| defaults.sid.clone());
-    if said.tags.is_empty() {
-        said.tags.clone_from(&defaults.tags);
+/// Options of the line win over those of the request.
+fn with_defaults<'a>(mut options: WireOptions<'a>, defaults: &WireOptions<'a>) -> WireOptions<'a> {
+    options.ts = options.ts.or(defaults.ts);
+    options.key = options.key.or_else(|| defaults.key.clone());
+    options.sid = options.sid.or_else(|| defaults.sid.clone());
+    if options.tags.is_empty() {
+        options.tags.clone_from(&defaults.tags);
     }
     for (name, value) in &defaults.headers {
-        if !said.headers.iter().any(|(own, _)| own == name) {
-            said.headers.push((name.clone(), value.clone()));
+        if !options.headers.iter().any(|(own, _)| own == name) {
+            options.headers.push((name.clone(), value.clone()));
         }
     }
-    said
+    options
 }
 
 fn is_final(code: Code) -> bool {

@@ -1,34 +1,32 @@
-//! One request on its way to what answers it: who asks, what for, and what they may do.
+//! One authenticated request, as handlers see it.
 
-use super::body;
+use super::body::{self, BodyReader, RequestBody};
 use super::connection::Connection;
+use crate::api_error::ApiError;
 use crate::auth::{Action, Grant, Policy};
 use crate::credentials;
-use crate::denied::Denied;
 use crate::gateway::Gateway;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::http::request::Parts;
 use axum::response::Response;
-use prombus::{StartAt, check_group, check_topic};
+use prombus::{check_group, check_topic};
 use prombus_api::Code;
 use prombus_api::http::Query;
-use prombus_api::options::Position;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What a route answers.
-pub(super) type Answer = Pin<Box<dyn Future<Output = Result<Response, Denied>> + Send>>;
+pub(super) type Answer = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
 
 /// Requests whose bodies are JSON may have this much beside the payloads in them.
 const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// A request by somebody who showed a token, where one is needed.
+/// An authenticated request.
 pub(super) struct Call {
     pub(super) connection: Arc<Connection>,
     pub(super) parts: Parts,
-    /// Behind a lock that nobody ever waits for: a body cannot be shared, and a call is across waits.
-    body: Mutex<Body>,
+    body: RequestBody,
     pub(super) grant: Grant,
     /// The topic in the path, decoded and checked; empty where the path has none.
     pub(super) topic: String,
@@ -45,12 +43,12 @@ pub(super) struct PathNames<'a> {
 
 /// The same as they are meant.
 pub(super) struct DecodedNames {
-    topic: Result<String, Denied>,
-    key: Result<String, Denied>,
+    topic: Result<String, ApiError>,
+    key: Result<String, ApiError>,
 }
 
 impl PathNames<'_> {
-    /// Takes the percent signs out. What is wrong with them is told to those who have shown their token.
+    /// Percent-decodes the names. Errors are reported after authentication.
     pub(super) fn decoded(self) -> DecodedNames {
         let nothing = || Ok(String::new());
         let decoded_key = |key| decoded("key", key, Code::BadFrame);
@@ -65,18 +63,19 @@ impl Call {
     pub(super) async fn new(
         connection: Arc<Connection>,
         parts: Parts,
-        body: Body,
+        body: RequestBody,
         names: DecodedNames,
         is_open: bool,
-    ) -> Result<Self, Denied> {
+    ) -> Result<Self, ApiError> {
         let grant = match is_open {
             true => nothing(),
-            false => authenticate(&connection.gateway, &parts).await?,
+            false => authenticate(&connection, &parts).await?,
         };
+        connection.set_subject(grant.subject.clone());
         Ok(Self {
             connection,
             parts,
-            body: Mutex::new(body),
+            body,
             grant,
             topic: names.topic?,
             key: names.key?,
@@ -88,35 +87,31 @@ impl Call {
     }
 
     /// The parameters.
-    pub(super) fn query(&self) -> Result<Query<'_>, Denied> {
+    pub(super) fn query(&self) -> Result<Query<'_>, ApiError> {
         Ok(Query::parse(self.parts.uri.query().unwrap_or_default())?)
     }
 
     /// The whole body of a route that takes JSON.
-    pub(super) async fn json(&mut self) -> Result<Bytes, Denied> {
+    pub(super) async fn json(&mut self) -> Result<Bytes, ApiError> {
         let limit = MAX_BODY_BYTES + self.gateway().options.limits.max_payload_bytes;
         self.whole_body(limit).await
     }
 
     /// The whole body, if it has at most `limit` bytes.
-    pub(super) async fn whole_body(&mut self, limit: usize) -> Result<Bytes, Denied> {
-        let timeout_ms = self.gateway().options.request_timeout_ms;
-        let body = self.take_body();
-        body::whole(body, &self.parts.headers, limit, timeout_ms).await
+    pub(super) async fn whole_body(&mut self, limit: usize) -> Result<Bytes, ApiError> {
+        let announced = body::announced_bytes(&self.parts.headers);
+        body::whole(self.body_reader(), announced, limit).await
     }
 
-    /// The body, for whoever reads it piece by piece.
-    pub(super) fn take_body(&mut self) -> Body {
-        let body = self.body.get_mut();
-        std::mem::take(body.unwrap_or_else(PoisonError::into_inner))
+    /// The body, to be read piece by piece.
+    pub(super) fn body_reader(&mut self) -> BodyReader {
+        BodyReader::new(self.body.clone(), self.gateway().options.request_timeout_ms)
     }
 
     /// Refuses names that are none.
-    pub(super) fn check(&self, topic: &str, group: Option<&str>) -> Result<(), Denied> {
-        let bad = |code, why: &dyn std::fmt::Display| Denied::new(code, why.to_string());
-        check_topic(topic).map_err(|error| bad(Code::BadTopic, &error))?;
-        let group = group.map_or(Ok(()), check_group);
-        group.map_err(|error| bad(Code::BadGroup, &error))
+    pub(super) fn check(&self, topic: &str, group: Option<&str>) -> Result<(), ApiError> {
+        check_topic(topic)?;
+        Ok(group.map_or(Ok(()), check_group)?)
     }
 
     /// Refuses names that are none, and what the token does not allow.
@@ -125,7 +120,7 @@ impl Call {
         action: Action,
         topic: &str,
         group: Option<&str>,
-    ) -> Result<(), Denied> {
+    ) -> Result<(), ApiError> {
         self.check(topic, group)?;
         match self.grant.policy.may(action, topic, group) {
             true => Ok(()),
@@ -134,7 +129,7 @@ impl Call {
     }
 
     /// The same for what both readers and administrators may do.
-    pub(super) fn allow_looking(&self, topic: &str, group: Option<&str>) -> Result<(), Denied> {
+    pub(super) fn allow_looking(&self, topic: &str, group: Option<&str>) -> Result<(), ApiError> {
         self.check(topic, group)?;
         match self.may_look(topic, group) {
             true => Ok(()),
@@ -142,43 +137,32 @@ impl Call {
         }
     }
 
-    /// Whether somebody may know of a group.
+    /// Whether the caller may see a group.
     pub(super) fn may_look(&self, topic: &str, group: Option<&str>) -> bool {
         let may = |action| self.grant.policy.may(action, topic, group);
         may(Action::Subscribe) || may(Action::Admin)
     }
 
-    /// Whether somebody may know of a topic.
+    /// Whether the caller may see a topic.
     pub(super) fn may_see(&self, topic: &str) -> bool {
         self.may_look(topic, None) || self.grant.policy.may(Action::Publish, topic, None)
     }
 
     /// A topic that is there, by its shared name.
-    pub(super) fn known(&self, topic: &str) -> Result<Arc<str>, Denied> {
+    pub(super) fn known(&self, topic: &str) -> Result<Arc<str>, ApiError> {
         Ok(self.gateway().bus.topic(topic)?.name)
     }
 }
 
-/// A place as the bus names it.
-pub(super) fn start_at(position: Position) -> StartAt {
-    match position {
-        Position::Latest => StartAt::Latest,
-        Position::Earliest => StartAt::Earliest,
-        Position::Ts(ts) => StartAt::Ts(ts),
-        Position::AfterId(id) => StartAt::AfterId(id),
-        Position::Seq(seq) => StartAt::Seq(seq),
-    }
-}
-
-pub(super) fn forbidden(action: Action, topic: &str, group: Option<&str>) -> Denied {
+pub(super) fn forbidden(action: Action, topic: &str, group: Option<&str>) -> ApiError {
     let action = match action {
         Action::Publish => "publish to",
-        Action::Subscribe => "read",
+        Action::Subscribe => "subscribe to",
         Action::Admin => "administer",
     };
     let group = group.map_or(String::new(), |group| format!(" as group {group}"));
-    let why = format!("the token does not allow to {action} topic {topic}{group}");
-    Denied::new(Code::Forbidden, why)
+    let message = format!("token may not {action} {topic}{group}");
+    ApiError::new(Code::Forbidden, message)
 }
 
 /// What a route that is open to all needs: no rights.
@@ -189,21 +173,23 @@ fn nothing() -> Grant {
     }
 }
 
-async fn authenticate(gateway: &Gateway, parts: &Parts) -> Result<Grant, Denied> {
+async fn authenticate(connection: &Connection, parts: &Parts) -> Result<Grant, ApiError> {
+    let gateway = &connection.gateway;
     let token = credentials::token_of(parts)?;
+    let subject = connection.peer.subject.as_deref();
     let granted = gateway
         .auth
-        .authenticate(token.as_deref(), gateway.now_ms());
+        .authenticate_peer(token.as_deref(), subject, gateway.now_ms());
     Ok(granted.await?)
 }
 
-fn decoded_topic(written: &str) -> Result<String, Denied> {
+fn decoded_topic(written: &str) -> Result<String, ApiError> {
     let topic = decoded("topic", written, Code::BadTopic)?;
-    check_topic(&topic).map_err(|error| Denied::new(Code::BadTopic, error.to_string()))?;
+    check_topic(&topic)?;
     Ok(topic)
 }
 
-fn decoded(name: &str, written: &str, code: Code) -> Result<String, Denied> {
+fn decoded(name: &str, written: &str, code: Code) -> Result<String, ApiError> {
     if !written.contains(['%', '&', '+']) {
         return Ok(written.to_owned());
     }
@@ -211,8 +197,8 @@ fn decoded(name: &str, written: &str, code: Code) -> Result<String, Denied> {
     let written = written.replace('+', "%2B").replace('&', "%26");
     let parameter = format!("{name}={written}");
     let query = Query::parse(&parameter).map_err(|_| {
-        let why = format!("the {name} in the path is not percent-encoded UTF-8");
-        Denied::new(code, why)
+        let message = format!("{name} in the path is not percent-encoded UTF-8");
+        ApiError::new(code, message)
     })?;
     Ok(query.get(name).unwrap_or_default().to_owned())
 }

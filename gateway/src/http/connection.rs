@@ -1,8 +1,11 @@
 //! One client's connection as its requests see it.
 
+use crate::api_error::ApiError;
+use crate::error_log::ErrorSource;
 use crate::gateway::Gateway;
 use crate::limits::{ConnectionLimits, RateLimited};
 use crate::limits::{Limit, RetryAfter};
+use crate::peer::Peer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,19 +16,40 @@ pub(super) struct Connection {
     limits: Mutex<ConnectionLimits>,
     /// It came in by a listener that only this machine can reach.
     listens_on_loopback: bool,
+    pub(super) peer: Peer,
+    /// Whose token the current request has; requests of a connection come one after the other.
+    subject: Mutex<Option<Arc<str>>>,
 }
 
 impl Connection {
-    pub(super) fn new(gateway: Arc<Gateway>, listens_on_loopback: bool) -> Self {
+    pub(super) fn new(gateway: Arc<Gateway>, listens_on_loopback: bool, peer: Peer) -> Self {
         let limits = ConnectionLimits::new(&gateway.options.limits, gateway.now_ms());
         Self {
             gateway,
             limits: Mutex::new(limits),
             listens_on_loopback,
+            peer,
+            subject: Mutex::new(None),
         }
     }
 
-    /// Whether the only guard is that nobody else can connect, which a page with a name of its own can get around.
+    /// The request that is being served is of this subject.
+    pub(super) fn set_subject(&self, subject: Option<Arc<str>>) {
+        *self.subject.lock().unwrap_or_else(PoisonError::into_inner) = subject;
+    }
+
+    /// Logs an error of the request that is being served.
+    pub(super) fn log_error(&self, error: &ApiError, path: &str) {
+        let subject = self.subject.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = ErrorSource {
+            peer: &self.peer,
+            path,
+            subject: subject.as_deref(),
+        };
+        self.gateway.log_error(error, &source);
+    }
+
+    /// Whether loopback is the only protection, which DNS rebinding gets around.
     pub(super) fn serves_local_names_only(&self) -> bool {
         self.listens_on_loopback && self.gateway.auth.is_off()
     }
@@ -41,22 +65,25 @@ impl Connection {
     }
 
     /// Publishes `events` as far as the limits are concerned, once they allow it.
-    pub(super) async fn publish_in_time(&self, topic: &str, events: u32) {
-        while let Err(limited) = self.publish(topic, events) {
-            tokio::time::sleep(Duration::from_millis(limited.retry.ms)).await;
+    pub(super) async fn wait_to_publish(&self, topic: &str, events: u32) {
+        // One by one, so that the buckets are never overdrawn for others.
+        for _ in 0..events {
+            while let Err(limited) = self.publish(topic, 1) {
+                tokio::time::sleep(Duration::from_millis(limited.retry.ms)).await;
+            }
         }
     }
 
-    /// How many of `events` may be delivered, at least one; waits until that is so. What is told counts as delivered.
-    pub(super) async fn deliver_in_time(&self, events: usize) -> usize {
+    /// How many of `events` may be delivered, at least one; waits for that. They count as delivered.
+    pub(super) async fn wait_to_deliver(&self, events: usize) -> usize {
         let wanted = u32::try_from(events).unwrap_or(u32::MAX);
         loop {
             let allowed = self.limits().deliver(wanted, self.gateway.now_ms());
             match allowed {
                 Ok(count) => return count as usize,
                 Err(RetryAfter { ms }) => {
-                    let slowed = self.gateway.metrics.rate_limited(Limit::ConnDelivery);
-                    slowed.increment();
+                    let throttled = self.gateway.metrics.rate_limited(Limit::ConnDelivery);
+                    throttled.increment();
                     tokio::time::sleep(Duration::from_millis(ms)).await;
                 }
             }
@@ -64,7 +91,7 @@ impl Connection {
     }
 
     /// Takes back what was not there to be delivered after all.
-    pub(super) fn not_delivered(&self, events: usize) {
+    pub(super) fn return_deliveries(&self, events: usize) {
         let events = u32::try_from(events).unwrap_or(u32::MAX);
         self.limits().give_back_deliveries(events);
     }

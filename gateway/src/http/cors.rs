@@ -5,7 +5,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
 
-const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE");
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
 /// How long a browser may remember the answer to its preflight, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 const EXPOSED: HeaderValue =
@@ -31,8 +31,8 @@ pub(super) fn is_preflight(request: &Request) -> bool {
     request.method() == Method::OPTIONS && request.headers().contains_key(asks)
 }
 
-/// The answer to that: everything may be asked, for the token decides.
-pub(super) fn preflight(origin: &HeaderValue, asked: &HeaderMap) -> Response {
+/// The reply to a preflight: everything may be requested, for the token decides.
+pub(super) fn preflight(asked: &HeaderMap) -> Response {
     let mut response = reply::nothing();
     let asked = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS);
     let allowed_headers = asked.cloned().unwrap_or(USUAL_HEADERS);
@@ -40,14 +40,18 @@ pub(super) fn preflight(origin: &HeaderValue, asked: &HeaderMap) -> Response {
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers);
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
-    allow(&mut response, origin.clone());
     response
 }
 
-/// Lets the page see the reply.
-pub(super) fn allow(response: &mut Response, origin: HeaderValue) {
+/// Lets a page of an allowed origin read the response. Where replies depend on the origin, caches are told so, also
+/// with a reply that no page asked for.
+pub(super) fn mark(response: &mut Response, origins: &[String], allowed: Option<HeaderValue>) {
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-    headers.append(header::VARY, HeaderValue::from_static("origin"));
+    if !origins.is_empty() && !origins.iter().any(|origin| origin == "*") {
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
+    }
+    if let Some(origin) = allowed {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    }
 }

@@ -4,10 +4,10 @@
 use super::call::{Call, forbidden};
 use super::events::{event_by_id, first_seq, page_limit};
 use super::reply;
+use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::denied::Denied;
 use axum::response::Response;
-use prombus::{ReadLimit, dead_letter_topic};
+use prombus::{ReadFrom, ReadLimit, dead_letter_topic};
 use prombus_api::Code;
 use prombus_api::http::{
     ReadQuery, RemoveLettersQuery, RemovedLetters, WhichLetters, write_dead_letter,
@@ -18,22 +18,22 @@ use std::sync::Arc;
 
 /// The most ids that one request names.
 const MAX_IDS: usize = 10_000;
-/// How many letters are looked through at a time.
+/// How many dead letters are looked through at a time.
 const PAGE: ReadLimit = ReadLimit {
     events: 1_024,
     bytes: 4 << 20,
 };
 
-/// A page of the letters that were not removed.
-pub(super) async fn list(call: Call) -> Result<Response, Denied> {
+/// A page of the dead letters that were not removed.
+pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let wanted = ReadQuery::parse(&call.query()?)?;
     call.check(&wanted.topic, None)?;
     let letters = dead_letter_topic(&wanted.topic);
     call.allow(Action::Subscribe, &letters, None)?;
     let start = wanted.start.unwrap_or(Position::Earliest);
     if start == Position::Latest {
-        let why = "from: it has to be earliest, ts, afterId or seq";
-        return Err(Denied::new(Code::BadFrame, why));
+        let message = "from: expected earliest, ts, afterId or seq";
+        return Err(ApiError::new(Code::BadFrame, message));
     }
     let mut out = Vec::new();
     let Ok(letters) = call.known(&letters) else {
@@ -47,7 +47,7 @@ pub(super) async fn list(call: Call) -> Result<Response, Denied> {
     let store = bus.store();
     let marks = bus.dead_letter_marks(&letters).await?;
     let from_seq = first_seq(&**store, &letters, start).await?;
-    let page = store.read(&letters, from_seq, limit).await?;
+    let page = store.read(&letters, ReadFrom::Seq(from_seq), limit).await?;
     let next = Some(page.next_seq).filter(|next| *next <= page.tail_seq);
     let kept = page.events.iter();
     let kept = kept.filter(|letter| !marks.is_removed(letter.seq()));
@@ -64,8 +64,8 @@ pub(super) async fn list(call: Call) -> Result<Response, Denied> {
     Ok(reply::json_text(out))
 }
 
-/// Removes letters: those that are named, those that were redriven, or all.
-pub(super) async fn remove(call: Call) -> Result<Response, Denied> {
+/// Removes dead letters: those that are named, those that were redriven, or all.
+pub(super) async fn remove(call: Call) -> Result<Response, ApiError> {
     let wanted = RemoveLettersQuery::parse(&call.query()?)?;
     call.check(&wanted.topic, None)?;
     let letters = dead_letter_topic(&wanted.topic);
@@ -102,10 +102,10 @@ async fn named(
     letters: &Arc<str>,
     ids: &[String],
     reply: &mut RemovedLetters,
-) -> Result<Vec<u64>, Denied> {
+) -> Result<Vec<u64>, ApiError> {
     if ids.len() > MAX_IDS {
-        let why = format!("ids: at most {MAX_IDS} at a time");
-        return Err(Denied::new(Code::TooLarge, why));
+        let message = format!("ids: at most {MAX_IDS} at a time");
+        return Err(ApiError::new(Code::TooLarge, message));
     }
     let bus = &call.gateway().bus;
     let marks = bus.dead_letter_marks(letters).await?;
@@ -122,18 +122,18 @@ async fn named(
     Ok(seqs)
 }
 
-/// All letters that are there now, or those of them that were redriven.
+/// All dead letters that are there now, or those of them that were redriven.
 async fn matching(
     call: &Call,
     letters: &Arc<str>,
     only_redriven: bool,
-) -> Result<Vec<u64>, Denied> {
+) -> Result<Vec<u64>, ApiError> {
     let bus = &call.gateway().bus;
     let (store, marks) = (bus.store(), bus.dead_letter_marks(letters).await?);
     let tail = store.topic(letters).map_or(0, |info| info.tail_seq);
     let (mut seqs, mut next_seq) = (Vec::new(), 1);
     while next_seq <= tail {
-        let page = store.read(letters, next_seq, PAGE).await?;
+        let page = store.read(letters, ReadFrom::Seq(next_seq), PAGE).await?;
         let found = page.events.iter().map(prombus::StoredEvent::seq);
         seqs.extend(found.filter(|&seq| {
             seq <= tail && !marks.is_removed(seq) && (!only_redriven || marks.is_redriven(seq))

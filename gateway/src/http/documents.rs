@@ -2,8 +2,8 @@
 
 use super::call::Call;
 use super::reply;
+use crate::api_error::ApiError;
 use crate::auth::{Action, Coverage};
-use crate::denied::Denied;
 use crate::gateway::Gateway;
 use crate::metrics::{CONTENT_TYPE, GroupSample, StoreSample};
 use axum::body::Body;
@@ -12,20 +12,20 @@ use axum::response::Response;
 use prombus::Pattern;
 use prombus_api::{Code, openapi};
 
-pub(super) async fn openapi(_: Call) -> Result<Response, Denied> {
+pub(super) async fn openapi(_: Call) -> Result<Response, ApiError> {
     Ok(reply::json(&openapi::document()))
 }
 
 /// Metrics name every topic and group, so they are for those who may read or administer everything.
-pub(super) async fn metrics(call: Call) -> Result<Response, Denied> {
+pub(super) async fn metrics(call: Call) -> Result<Response, ApiError> {
     let everything = Pattern::for_topics("**");
     let covers = |action| {
         let all = everything.as_ref().ok();
         all.is_some_and(|all| call.grant.policy.covers(action, all, None) == Coverage::All)
     };
     if !covers(Action::Subscribe) && !covers(Action::Admin) {
-        let why = "metrics need a token that may read or administer all topics";
-        return Err(Denied::new(Code::Forbidden, why));
+        let message = "token may not read metrics; it must allow subscribe or admin on all topics";
+        return Err(ApiError::new(Code::Forbidden, message));
     }
     let gateway = call.gateway();
     sample(gateway).await;
@@ -34,7 +34,7 @@ pub(super) async fn metrics(call: Call) -> Result<Response, Denied> {
     Ok(reply::typed(content_type, Body::from(text)))
 }
 
-/// Takes over what the bus and the store know themselves. A group that cannot be asked keeps its last figures.
+/// Samples the counts of the bus and the store.
 async fn sample(gateway: &Gateway) {
     let status = gateway.bus.store().status();
     gateway.metrics.sample_store(StoreSample {
@@ -48,7 +48,7 @@ async fn sample(gateway: &Gateway) {
     let memory = gateway.bus.delivery_memory();
     let (used, limit) = (memory.used_bytes() as u64, memory.limit_bytes() as u64);
     gateway.metrics.sample_delivery_memory(used, limit);
-    let Ok(samples) = gateway.bus.group_samples().await else {
+    let Ok(samples) = gateway.bus.group_metrics().await else {
         return;
     };
     let (ephemeral, durable): (Vec<_>, Vec<_>) =
@@ -65,7 +65,7 @@ async fn sample(gateway: &Gateway) {
     gateway.metrics.sample_groups(durable);
 }
 
-fn group_sample(sample: &prombus::GroupSample) -> GroupSample {
+fn group_sample(sample: &prombus::GroupMetrics) -> GroupSample {
     GroupSample {
         redelivered: sample.counts.redelivered,
         dead_lettered: sample.counts.dead_lettered,

@@ -2,16 +2,16 @@
 
 use super::call::Call;
 use super::reply;
+use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::denied::Denied;
 use axum::response::Response;
-use prombus::{Find, KeyRange, ReadLimit, Store, StoredEvent};
+use prombus::{Find, KeyRange, ReadFrom, ReadLimit, Store, StoredEvent};
 use prombus_api::Code;
 use prombus_api::http::{LatestQuery, ReadQuery, write_event_page, write_latest_page};
 use prombus_api::options::Position;
 use std::sync::Arc;
 
-/// How many events a page has where nobody says.
+/// How many events a page has by default.
 const DEFAULT_PAGE_EVENTS: u64 = 1_000;
 /// The most events of a page.
 const MAX_PAGE_EVENTS: u64 = 10_000;
@@ -20,7 +20,7 @@ const MAX_PAGE_BYTES: usize = 8 << 20;
 /// The most keys that one request names.
 const MAX_KEYS: usize = 1_000;
 
-pub(super) async fn replay(call: Call) -> Result<Response, Denied> {
+pub(super) async fn replay(call: Call) -> Result<Response, ApiError> {
     let wanted = ReadQuery::parse(&call.query()?)?;
     call.allow(Action::Subscribe, &wanted.topic, None)?;
     let topic = call.known(&wanted.topic)?;
@@ -28,7 +28,7 @@ pub(super) async fn replay(call: Call) -> Result<Response, Denied> {
     page(&call, &topic, start, wanted.limit).await
 }
 
-pub(super) async fn latest_by_key(call: Call) -> Result<Response, Denied> {
+pub(super) async fn latest_by_key(call: Call) -> Result<Response, ApiError> {
     let wanted = LatestQuery::parse(&call.query()?)?;
     call.allow(Action::Subscribe, &wanted.topic, None)?;
     let bus = &call.gateway().bus;
@@ -44,8 +44,8 @@ pub(super) async fn latest_by_key(call: Call) -> Result<Response, Denied> {
             (page.events, page.next)
         }
         false if wanted.keys.len() > MAX_KEYS => {
-            let why = format!("key: at most {MAX_KEYS} keys at a time");
-            return Err(Denied::new(Code::TooLarge, why));
+            let message = format!("key: at most {MAX_KEYS} keys at a time");
+            return Err(ApiError::new(Code::TooLarge, message));
         }
         false => {
             let keys: Vec<&str> = wanted.keys.iter().map(String::as_str).collect();
@@ -63,12 +63,12 @@ pub(super) async fn first_seq(
     store: &dyn Store,
     topic: &Arc<str>,
     start: Position,
-) -> Result<u64, Denied> {
+) -> Result<u64, ApiError> {
     let behind_tail = || store.topic(topic).map_or(1, |info| info.tail_seq + 1);
     match start {
         Position::Latest => Ok(behind_tail()),
         Position::Earliest => Ok(1),
-        Position::Seq(0) => Err(Denied::new(Code::BadFrame, "seq: positions begin at 1")),
+        Position::Seq(0) => Err(ApiError::new(Code::BadFrame, "seq: positions begin at 1")),
         Position::Seq(seq) => Ok(seq),
         Position::Ts(ts) => {
             let found = store.find(topic, Find::Ts(ts)).await?;
@@ -77,8 +77,8 @@ pub(super) async fn first_seq(
         Position::AfterId(id) => match store.find(topic, Find::Id(&id)).await? {
             Some(seq) => Ok(seq + 1),
             None => {
-                let why = format!("topic {topic} holds no event {id:?}");
-                Err(Denied::new(Code::UnknownId, why))
+                let message = format!("no event {id:?} in topic {topic}");
+                Err(ApiError::new(Code::UnknownId, message))
             }
         },
     }
@@ -89,7 +89,7 @@ pub(super) async fn event_by_id(
     store: &dyn Store,
     topic: &Arc<str>,
     id: &str,
-) -> Result<Option<StoredEvent>, Denied> {
+) -> Result<Option<StoredEvent>, ApiError> {
     let Some(seq) = store.find(topic, Find::Id(id)).await? else {
         return Ok(None);
     };
@@ -97,7 +97,7 @@ pub(super) async fn event_by_id(
         events: 1,
         bytes: 1,
     };
-    let page = store.read(topic, seq, one).await?;
+    let page = store.read(topic, ReadFrom::Seq(seq), one).await?;
     let event = page.events.into_iter().next();
     Ok(event.filter(|event| event.seq() == seq))
 }
@@ -107,15 +107,15 @@ async fn page(
     topic: &Arc<str>,
     start: Position,
     limit: Option<u64>,
-) -> Result<Response, Denied> {
+) -> Result<Response, ApiError> {
     if start == Position::Latest {
-        let why = "from: it has to be earliest, ts, afterId or seq";
-        return Err(Denied::new(Code::BadFrame, why));
+        let message = "from: expected earliest, ts, afterId or seq";
+        return Err(ApiError::new(Code::BadFrame, message));
     }
     let limit = page_limit(limit)?;
     let store = call.gateway().bus.store();
     let from_seq = first_seq(&**store, topic, start).await?;
-    let page = store.read(topic, from_seq, limit).await?;
+    let page = store.read(topic, ReadFrom::Seq(from_seq), limit).await?;
     let next = Some(page.next_seq).filter(|next| *next <= page.tail_seq);
     let bytes: usize = page.events.iter().map(StoredEvent::stored_bytes).sum();
     let mut out = Vec::with_capacity(bytes + 128);
@@ -124,12 +124,9 @@ async fn page(
     Ok(reply::json_text(out))
 }
 
-pub(super) fn page_limit(limit: Option<u64>) -> Result<ReadLimit, Denied> {
+pub(super) fn page_limit(limit: Option<u64>) -> Result<ReadLimit, ApiError> {
     match limit.unwrap_or(DEFAULT_PAGE_EVENTS).min(MAX_PAGE_EVENTS) {
-        0 => Err(Denied::new(
-            Code::BadFrame,
-            "limit: it has to be at least 1",
-        )),
+        0 => Err(ApiError::new(Code::BadFrame, "limit: must be at least 1")),
         events => Ok(ReadLimit {
             events: events as usize,
             bytes: MAX_PAGE_BYTES,

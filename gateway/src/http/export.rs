@@ -5,13 +5,13 @@ use super::call::Call;
 use super::events::event_by_id;
 use super::gzip::{self, Gzip};
 use super::reply;
-use super::stream::{self, BrokenOff, Gone, Pieces};
+use super::stream::{self, ChunkSender, Gone, StreamError};
+use crate::api_error::ApiError;
 use crate::auth::{Action, Grant};
-use crate::denied::Denied;
 use crate::gateway::Gateway;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use prombus::{ReadError, ReadLimit, StoredEvent, TimePage, TimeRange};
+use prombus::{Page, ReadError, ReadFrom, ReadLimit, StoredEvent, TimeRange};
 use prombus_api::Code;
 use prombus_api::http::ExportQuery;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ struct Format {
     is_begun: bool,
 }
 
-pub(super) async fn export(call: Call) -> Result<Response, Denied> {
+pub(super) async fn export(call: Call) -> Result<Response, ApiError> {
     let query = call.query()?;
     let wanted = ExportQuery::parse(&query)?;
     let gzip = query.flag("gzip")?;
@@ -76,7 +76,7 @@ pub(super) async fn export(call: Call) -> Result<Response, Denied> {
     };
     // The first page is read before the reply begins, so that an error still has its status.
     let first = export.read(None).await?;
-    let body = stream::body(|pieces| export.send(first, pieces));
+    let body = stream::body(|chunks| export.send(first, chunks));
     let mut response = reply::typed(if wanted.ndjson { NDJSON } else { JSON }, body);
     let headers = response.headers_mut();
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
@@ -87,12 +87,12 @@ pub(super) async fn export(call: Call) -> Result<Response, Denied> {
 }
 
 /// The (ts, seq) of an event.
-async fn place_of(gateway: &Gateway, topic: &Arc<str>, id: &str) -> Result<(u64, u64), Denied> {
+async fn place_of(gateway: &Gateway, topic: &Arc<str>, id: &str) -> Result<(u64, u64), ApiError> {
     let event = event_by_id(&**gateway.bus.store(), topic, id).await?;
     let place = event.map(|event| (event.ts(), event.seq()));
     place.ok_or_else(|| {
-        let why = format!("topic {topic} holds no event {id:?}");
-        Denied::new(Code::UnknownId, why)
+        let message = format!("no event {id:?} in topic {topic}");
+        ApiError::new(Code::UnknownId, message)
     })
 }
 
@@ -100,24 +100,24 @@ impl Export {
     fn read(
         &self,
         after: Option<(u64, u64)>,
-    ) -> impl Future<Output = Result<TimePage, ReadError>> + Send + use<> {
+    ) -> impl Future<Output = Result<Page, ReadError>> + Send + use<> {
         let range = TimeRange {
             after: after.or(self.range.after),
             ..self.range
         };
         let store = self.gateway.bus.store();
-        store.read_by_time(&self.topic, range, PAGE)
+        store.read(&self.topic, ReadFrom::Time(range), PAGE)
     }
 
-    async fn send(mut self, first: TimePage, pieces: Pieces) -> Result<(), BrokenOff> {
+    async fn send(mut self, first: Page, chunks: ChunkSender) -> Result<(), StreamError> {
         let mut page = first;
         loop {
             if self.grant.is_expired(self.gateway.now_ms()) {
-                return Err(BrokenOff("the token has expired".to_owned()));
+                return Err(StreamError("token expired".to_owned()));
             }
-            let next = page.next.map(|after| self.read(Some(after)));
+            let next = page.next_time.map(|after| self.read(Some(after)));
             let is_last = next.is_none();
-            let sending = self.send_page(&page.events, is_last, &pieces);
+            let sending = self.send_page(&page.events, is_last, &chunks);
             let reading = async {
                 match next {
                     Some(next) => next.await.map(Some),
@@ -128,7 +128,7 @@ impl Export {
             if let Err(Gone) = sent? {
                 return Ok(());
             }
-            match read.map_err(|error| BrokenOff(error.to_string()))? {
+            match read.map_err(|error| StreamError(error.to_string()))? {
                 Some(next) => page = next,
                 None => return Ok(()),
             }
@@ -139,8 +139,8 @@ impl Export {
         &mut self,
         events: &[StoredEvent],
         is_last: bool,
-        pieces: &Pieces,
-    ) -> Result<Result<(), Gone>, BrokenOff> {
+        chunks: &ChunkSender,
+    ) -> Result<Result<(), Gone>, StreamError> {
         let mut piece = Vec::with_capacity(PIECE_BYTES);
         for event in events {
             let is_wanted = match &self.key {
@@ -153,7 +153,7 @@ impl Export {
             let record = event.json_bytes();
             if !piece.is_empty() && piece.len() + record.len() + 1 > PIECE_BYTES {
                 let full = std::mem::replace(&mut piece, Vec::with_capacity(PIECE_BYTES));
-                if let Err(gone) = self.send_piece(full, false, pieces).await? {
+                if let Err(gone) = self.send_piece(full, false, chunks).await? {
                     return Ok(Err(gone));
                 }
             }
@@ -162,17 +162,17 @@ impl Export {
         if is_last {
             self.format.end(&mut piece);
         }
-        self.send_piece(piece, is_last, pieces).await
+        self.send_piece(piece, is_last, chunks).await
     }
 
     async fn send_piece(
         &mut self,
         mut piece: Vec<u8>,
         is_last: bool,
-        pieces: &Pieces,
-    ) -> Result<Result<(), Gone>, BrokenOff> {
+        chunks: &ChunkSender,
+    ) -> Result<Result<(), Gone>, StreamError> {
         if let Some(gzip) = self.gzip.take() {
-            let broken = |error: std::io::Error| BrokenOff(error.to_string());
+            let broken = |error: std::io::Error| StreamError(error.to_string());
             let (gzip, mut out) = gzip.compress(piece).await.map_err(broken)?;
             match is_last {
                 true => out.extend(gzip.finish().map_err(broken)?),
@@ -180,7 +180,7 @@ impl Export {
             }
             piece = out;
         }
-        Ok(pieces.send(piece).await)
+        Ok(chunks.send(piece).await)
     }
 }
 

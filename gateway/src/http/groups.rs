@@ -2,16 +2,18 @@
 
 mod wire;
 
-use super::call::{Call, forbidden, start_at};
+use super::call::{Call, forbidden};
 use super::reply;
+use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::denied::Denied;
-use crate::to_bus::{to_bus_filter, to_bus_ordering};
+use crate::gateway::Gateway;
+use crate::to_bus::{to_bus_filter, to_bus_ordering, to_bus_position};
 use axum::response::Response;
 use prombus::{GroupConfig, GroupInfo};
 use prombus_api::Code;
 use prombus_api::http::{
-    Body as _, CursorList, GroupChange, GroupList, GroupQuery, Lag, Reason, Seek, SeekReply,
+    Body as _, CursorList, Explanation, GroupChange, GroupList, GroupQuery, Lag, PageQuery, Reason,
+    Seek, SeekReply,
 };
 use wire::{wire_cursor, wire_explanation, wire_group};
 
@@ -19,7 +21,11 @@ use wire::{wire_cursor, wire_explanation, wire_group};
 const MAX_DAMAGE_SHOWN: usize = 20;
 
 /// The groups of a topic that the caller may know of.
-pub(super) async fn list(call: Call) -> Result<Response, Denied> {
+pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
+    let page = PageQuery::parse(&call.query()?)?;
+    if page.limit.is_some() {
+        return super::pages::groups(&call, &page).await;
+    }
     let wanted = GroupQuery::parse(&call.query()?)?;
     let groups = visible(&call, &wanted).await?;
     Ok(reply::json(&GroupList {
@@ -29,7 +35,7 @@ pub(super) async fn list(call: Call) -> Result<Response, Denied> {
 }
 
 /// Changes what belongs to a group and not to its members.
-pub(super) async fn change(mut call: Call) -> Result<Response, Denied> {
+pub(super) async fn change(mut call: Call) -> Result<Response, ApiError> {
     let body = call.json().await?;
     let wanted = GroupChange::parse(&body)?;
     let (topic, group) = (wanted.topic, wanted.group);
@@ -45,7 +51,7 @@ pub(super) async fn change(mut call: Call) -> Result<Response, Denied> {
     Ok(reply::json(&wire_group(bus.group(&topic, &group).await?)))
 }
 
-pub(super) async fn remove(call: Call) -> Result<Response, Denied> {
+pub(super) async fn remove(call: Call) -> Result<Response, ApiError> {
     let wanted = GroupQuery::parse(&call.query()?)?;
     let group = named(&wanted)?;
     call.allow(Action::Admin, &wanted.topic, Some(group))?;
@@ -56,7 +62,7 @@ pub(super) async fn remove(call: Call) -> Result<Response, Denied> {
 }
 
 /// Where the groups of a topic are.
-pub(super) async fn cursors(call: Call) -> Result<Response, Denied> {
+pub(super) async fn cursors(call: Call) -> Result<Response, ApiError> {
     let wanted = GroupQuery::parse(&call.query()?)?;
     let mut cursors = Vec::new();
     for info in visible(&call, &wanted).await? {
@@ -70,14 +76,14 @@ pub(super) async fn cursors(call: Call) -> Result<Response, Denied> {
 }
 
 /// Sets a group's cursor, or says what that would do.
-pub(super) async fn seek(mut call: Call) -> Result<Response, Denied> {
+pub(super) async fn seek(mut call: Call) -> Result<Response, ApiError> {
     let body = call.json().await?;
     let wanted = Seek::parse(&body)?;
     let (topic, group) = (wanted.topic, wanted.group);
     call.allow(Action::Admin, &topic, Some(&group))?;
     call.known(&topic)?;
     let bus = &call.gateway().bus;
-    let place = start_at(wanted.to);
+    let place = to_bus_position(wanted.to);
     let effect = match wanted.dry_run {
         true => bus.seek_dry_run(&topic, &group, place).await?,
         false => bus.seek(&topic, &group, place).await?,
@@ -93,7 +99,7 @@ pub(super) async fn seek(mut call: Call) -> Result<Response, Denied> {
     }))
 }
 
-pub(super) async fn lag(call: Call) -> Result<Response, Denied> {
+pub(super) async fn lag(call: Call) -> Result<Response, ApiError> {
     let wanted = GroupQuery::parse(&call.query()?)?;
     let group = named(&wanted)?;
     call.allow_looking(&wanted.topic, Some(group))?;
@@ -110,22 +116,13 @@ pub(super) async fn lag(call: Call) -> Result<Response, Denied> {
 }
 
 /// Why nothing is flowing.
-pub(super) async fn explain(call: Call) -> Result<Response, Denied> {
+pub(super) async fn explain(call: Call) -> Result<Response, ApiError> {
     let wanted = GroupQuery::parse(&call.query()?)?;
     let group = named(&wanted)?;
     call.allow_looking(&wanted.topic, Some(group))?;
     call.known(&wanted.topic)?;
     let gateway = call.gateway();
-    let explanation = gateway.bus.explain(&wanted.topic, group).await?;
-    let mut explanation = wire_explanation(explanation);
-    let is_slowed = gateway.slowed.holds(&wanted.topic, group, gateway.now_ms());
-    if is_slowed && looks_delivered(explanation.reason) {
-        explanation.reason = Reason::RateLimited;
-        explanation.sentence = format!(
-            "group {group} of topic {} is slowed by the delivery limit of its members' connections (limits.conn_delivery).",
-            wanted.topic
-        );
-    }
+    let mut explanation = explained(gateway, &wanted.topic, group).await?;
     let findings = gateway.bus.store().status().damage;
     let of_topic = findings
         .iter()
@@ -135,6 +132,23 @@ pub(super) async fn explain(call: Call) -> Result<Response, Denied> {
         .map(|damage| damage.about(&wanted.topic).to_string())
         .collect();
     Ok(reply::json(&explanation))
+}
+
+/// What the bus says of a group, and what the limits add to it.
+pub(super) async fn explained(
+    gateway: &Gateway,
+    topic: &str,
+    group: &str,
+) -> Result<Explanation, ApiError> {
+    let mut explanation = wire_explanation(gateway.bus.explain(topic, group).await?);
+    let is_throttled = gateway.throttled.contains(topic, group, gateway.now_ms());
+    if is_throttled && looks_delivered(explanation.reason) {
+        explanation.reason = Reason::RateLimited;
+        explanation.sentence = format!(
+            "group {group} of topic {topic} is throttled by the delivery limit of its members' connections (limits.conn_delivery)."
+        );
+    }
+    Ok(explanation)
 }
 
 /// Whether events are with members, as far as the bus knows: they may still wait for a limit to let them through.
@@ -152,13 +166,13 @@ fn looks_delivered(reason: Reason) -> bool {
     }
 }
 
-fn named(wanted: &GroupQuery) -> Result<&str, Denied> {
-    let missing = || Denied::new(Code::BadFrame, "group: it is missing");
+fn named(wanted: &GroupQuery) -> Result<&str, ApiError> {
+    let missing = || ApiError::new(Code::BadFrame, "group: missing");
     wanted.group.as_deref().ok_or_else(missing)
 }
 
 /// The group that is named, or all of the topic, as far as the caller may know of them.
-async fn visible(call: &Call, wanted: &GroupQuery) -> Result<Vec<GroupInfo>, Denied> {
+async fn visible(call: &Call, wanted: &GroupQuery) -> Result<Vec<GroupInfo>, ApiError> {
     let (topic, group) = (wanted.topic.as_str(), wanted.group.as_deref());
     call.check(topic, group)?;
     let bus = &call.gateway().bus;
@@ -173,7 +187,7 @@ async fn visible(call: &Call, wanted: &GroupQuery) -> Result<Vec<GroupInfo>, Den
     }
     let mut groups = match bus.groups(topic).await {
         Ok(groups) => groups,
-        // Whether it is there is not for everybody to know.
+        // Without rights the caller does not learn whether it exists.
         Err(_) if !may_see => Vec::new(),
         Err(error) => return Err(error.into()),
     };

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 pub(super) struct Lines {
     /// The beginning of a line whose end is yet to come.
     begun: Vec<u8>,
-    /// Such a line is too long and is passed over to its end.
+    /// Such a line is too long and is skipped to its end.
     is_passing_over: bool,
     max_line_bytes: usize,
 }
@@ -54,7 +54,8 @@ impl Lines {
     }
 
     fn begin(&mut self, part: &[u8]) {
-        if self.begun.len() + part.len() > self.max_line_bytes {
+        // One byte more, which may be the CR of a CRLF.
+        if self.begun.len() + part.len() > self.max_line_bytes + 1 {
             self.is_passing_over = true;
             self.begun = Vec::new();
         }
@@ -64,10 +65,22 @@ impl Lines {
     }
 
     fn whole<'a>(&self, line: Cow<'a, [u8]>) -> Line<'a> {
+        let line = without_cr(line);
         match line.len() > self.max_line_bytes {
             true => Line::TooLong,
             false => Line::Text(line),
         }
+    }
+}
+
+fn without_cr(line: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    match line {
+        Cow::Borrowed([text @ .., b'\r']) => Cow::Borrowed(text),
+        Cow::Owned(mut text) if text.last() == Some(&b'\r') => {
+            text.pop();
+            Cow::Owned(text)
+        }
+        line => line,
     }
 }
 
@@ -107,7 +120,10 @@ mod tests {
     proptest! {
         #[test]
         fn pieces_do_not_matter(
-            text in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b'a'), Just(b'b')], 0..80),
+            text in prop::collection::vec(
+                prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'a'), Just(b'b')],
+                0..80,
+            ),
             cuts in prop::collection::vec(0_usize..12, 0..12),
             limit in 1_usize..9,
         ) {
@@ -117,6 +133,7 @@ mod tests {
             }
             let expected: Vec<_> = expected
                 .iter()
+                .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
                 .map(|line| (line.len() <= limit).then(|| line.to_vec()))
                 .collect();
             prop_assert_eq!(lines(&text, &cuts, limit), expected);

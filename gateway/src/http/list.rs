@@ -2,15 +2,15 @@
 
 use super::call::Call;
 use super::reply;
+use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::denied::Denied;
 use axum::response::Response;
 use prombus::{KeyRange, KeyState};
 use prombus_api::Code;
 use prombus_api::http::{ListQuery, StateText, write_list_page};
 use serde_json::Value;
 
-/// How many states a page has where nobody says.
+/// How many states a page has by default.
 const DEFAULT_PAGE_STATES: u64 = 100;
 /// The most states of a page.
 const MAX_PAGE_STATES: u64 = 10_000;
@@ -32,7 +32,7 @@ struct Listing {
     page: Vec<KeyState>,
 }
 
-pub(super) async fn list(call: Call) -> Result<Response, Denied> {
+pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     call.allow(Action::Subscribe, &call.topic, None)?;
     let wanted = ListQuery::parse(&call.query()?)?;
     let mut listing = Listing::new(wanted)?;
@@ -77,11 +77,11 @@ pub(super) async fn list(call: Call) -> Result<Response, Denied> {
 }
 
 impl Listing {
-    fn new(wanted: ListQuery) -> Result<Self, Denied> {
+    fn new(wanted: ListQuery) -> Result<Self, ApiError> {
         let limit = wanted.limit.unwrap_or(DEFAULT_PAGE_STATES);
         if limit == 0 {
-            let why = "limit: it has to be at least 1";
-            return Err(Denied::new(Code::BadFrame, why));
+            let message = "limit: must be at least 1";
+            return Err(ApiError::new(Code::BadFrame, message));
         }
         Ok(Self {
             limit: limit.min(MAX_PAGE_STATES),
@@ -99,13 +99,11 @@ impl Listing {
         &mut self,
         payload: &str,
         state: impl FnOnce() -> Option<KeyState>,
-    ) -> Result<(), Denied> {
+    ) -> Result<(), ApiError> {
         self.looked_at += 1;
         if self.looked_at > MAX_LISTED_KEYS {
-            let why = format!(
-                "more than {MAX_LISTED_KEYS} keys would have to be looked through; a prefix helps"
-            );
-            return Err(Denied::new(Code::TooLarge, why));
+            let message = format!("more than {MAX_LISTED_KEYS} keys; narrow it with prefix");
+            return Err(ApiError::new(Code::TooLarge, message));
         }
         if !fits(payload, &self.wanted.fields) {
             return Ok(());

@@ -3,21 +3,21 @@
 use super::bulk;
 use super::call::Call;
 use super::reply;
+use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::denied::Denied;
 use crate::gateway::Gateway;
-use crate::said::as_said;
+use crate::to_bus::to_bus_publish_options;
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use prombus::{Durability, Published};
 use prombus_api::Code;
 use prombus_api::http::{PublishReply, is_event_header, publish_query};
-use prombus_api::options::PublishOptions as Said;
+use prombus_api::options::PublishOptions as WireOptions;
 use std::borrow::Cow;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-pub(super) async fn publish(mut call: Call) -> Result<Response, Denied> {
+pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
     call.allow(Action::Publish, &call.topic, None)?;
     if is_ndjson(&call.parts.headers) {
         return bulk::publish(call).await;
@@ -25,18 +25,18 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, Denied> {
     let limit = call.gateway().options.limits.max_payload_bytes;
     let body = call.whole_body(limit).await?;
     let payload = std::str::from_utf8(&body)
-        .map_err(|_| Denied::new(Code::BadJson, "the payload is not UTF-8"))?;
+        .map_err(|_| ApiError::new(Code::BadJson, "payload is not UTF-8"))?;
     let query = call.query()?;
-    let said = Said {
+    let options = WireOptions {
         headers: event_headers(&call.parts.headers)?,
         ..publish_query(&query)?
     };
-    let said = with_idempotency_key(said, &call.parts.headers)?;
+    let options = with_idempotency_key(options, &call.parts.headers)?;
     let gateway = call.gateway();
     call.connection.publish(&call.topic, 1)?;
     let published = gateway
         .bus
-        .publish_text(&call.topic, payload, &as_said(&said))
+        .publish_text(&call.topic, payload, &to_bus_publish_options(&options))
         .await?;
     if !published.duplicate {
         gateway.metrics.topic(&call.topic).published.increment();
@@ -50,14 +50,14 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, Denied> {
 
 /// The headers of a request that become headers of the event. One that stands twice is one with commas between, as
 /// everywhere in HTTP.
-pub(super) fn event_headers(headers: &HeaderMap) -> Result<Vec<(String, String)>, Denied> {
+pub(super) fn event_headers(headers: &HeaderMap) -> Result<Vec<(String, String)>, ApiError> {
     let mut found = Vec::new();
     for name in headers.keys().filter(|name| is_event_header(name.as_str())) {
         let values = headers.get_all(name).iter().map(|value| {
             std::str::from_utf8(value.as_bytes())
-                .map_err(|_| Denied::new(Code::BadFrame, format!("header {name}: it is not UTF-8")))
+                .map_err(|_| ApiError::new(Code::BadFrame, format!("header {name}: must be UTF-8")))
         });
-        let values: Vec<&str> = values.collect::<Result<_, Denied>>()?;
+        let values: Vec<&str> = values.collect::<Result<_, ApiError>>()?;
         found.push((name.as_str().to_owned(), values.join(", ")));
     }
     Ok(found)
@@ -69,21 +69,19 @@ pub(super) fn has_idempotency_key(headers: &HeaderMap) -> bool {
 }
 
 fn with_idempotency_key<'a>(
-    mut said: Said<'a>,
+    mut options: WireOptions<'a>,
     headers: &'a HeaderMap,
-) -> Result<Said<'a>, Denied> {
+) -> Result<WireOptions<'a>, ApiError> {
     let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
-        return Ok(said);
+        return Ok(options);
     };
-    let bad = |why: &str| Denied::new(Code::BadFrame, format!("Idempotency-Key: {why}"));
-    let key = key
-        .to_str()
-        .map_err(|_| bad("it has to be printable ASCII"))?;
-    if said.id.as_deref().is_some_and(|id| id != key) {
-        return Err(bad("the query names another id"));
+    let bad = |reason: &str| ApiError::new(Code::BadFrame, format!("Idempotency-Key: {reason}"));
+    let key = key.to_str().map_err(|_| bad("must be printable ASCII"))?;
+    if options.id.as_deref().is_some_and(|id| id != key) {
+        return Err(bad("the query has another id"));
     }
-    said.id = Some(Cow::Borrowed(key));
-    Ok(said)
+    options.id = Some(Cow::Borrowed(key));
+    Ok(options)
 }
 
 fn is_ndjson(headers: &HeaderMap) -> bool {

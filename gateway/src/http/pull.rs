@@ -1,16 +1,17 @@
 //! `POST /pull`: consuming without a socket. The leases outlive the request, so they are held by a member that the
-//! gateway keeps for each group that is pulled; it takes events only while somebody asks for them.
+//! gateway keeps for each group that is pulled; it takes events only during pulls.
 
-mod puller;
-mod pullers;
+mod consumer;
+mod consumers;
 
-pub(super) use puller::{Became, Puller, Using};
-pub(crate) use pullers::Pullers;
+pub(super) use consumer::{ConsumerGuard, PullConsumer};
+pub(crate) use consumers::PullConsumers;
 
-use super::call::{Call, start_at};
+use super::call::Call;
 use super::reply;
+use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::denied::Denied;
+use crate::to_bus::to_bus_position;
 use axum::response::Response;
 use prombus::Delivery;
 use prombus_api::Code;
@@ -31,19 +32,19 @@ const MIN_WAIT_MS: u64 = 100;
 /// How long a pull that has some events waits for the next.
 const LINGER_MS: u64 = 5;
 
-pub(super) async fn pull(mut call: Call) -> Result<Response, Denied> {
+pub(super) async fn pull(mut call: Call) -> Result<Response, ApiError> {
     let body = call.json().await?;
     let wanted = Pull::parse(&body)?;
     call.allow(Action::Subscribe, &wanted.topic, Some(&wanted.group))?;
     let max = wanted.max.unwrap_or(DEFAULT_EVENTS).min(MAX_EVENTS);
     if max == 0 {
-        return Err(Denied::new(Code::BadFrame, "max: it has to be at least 1"));
+        return Err(ApiError::new(Code::BadFrame, "max: must be at least 1"));
     }
     let wait_ms = wanted.wait_ms.unwrap_or(0).clamp(MIN_WAIT_MS, MAX_WAIT_MS);
     let gateway = call.gateway();
-    let start = wanted.start.map(start_at).unwrap_or_default();
-    let puller = gateway
-        .pullers
+    let start = wanted.start.map(to_bus_position).unwrap_or_default();
+    let consumer = gateway
+        .pull_consumers
         .join(
             gateway,
             &wanted.topic,
@@ -53,14 +54,14 @@ pub(super) async fn pull(mut call: Call) -> Result<Response, Denied> {
         )
         .await?;
     // Only what may be delivered is leased, so that no lease runs while its event waits here.
-    let max = call.connection.deliver_in_time(max).await;
+    let max = call.connection.wait_to_deliver(max).await;
     let began_ms = gateway.options.clock.monotonic_ms();
     let deliveries = tokio::select! {
-        deliveries = take(&puller, max, wait_ms) => deliveries,
-        () = gateway.told_to_stop() => Vec::new(),
+        deliveries = take(&consumer, max, wait_ms) => deliveries,
+        () = gateway.drained() => Vec::new(),
     };
-    puller.delivered(&deliveries, began_ms);
-    call.connection.not_delivered(max - deliveries.len());
+    consumer.delivered(gateway, &deliveries, began_ms);
+    call.connection.return_deliveries(max - deliveries.len());
     let events = deliveries.iter().map(|delivery| {
         let context = Context {
             attempt: delivery.context.attempt,
@@ -74,13 +75,13 @@ pub(super) async fn pull(mut call: Call) -> Result<Response, Denied> {
     Ok(reply::json_text(out))
 }
 
-async fn take(puller: &Puller, max: usize, wait_ms: u64) -> Vec<Delivery> {
-    let _asking = puller.ask(max);
+async fn take(consumer: &PullConsumer, max: usize, wait_ms: u64) -> Vec<Delivery> {
+    let _asking = consumer.ask(max);
     let mut taken = Vec::new();
     let mut bytes = 0;
     let mut wait = Duration::from_millis(wait_ms);
     while taken.len() < max && bytes < MAX_BYTES {
-        let Ok(Some(delivery)) = timeout(wait, puller.next()).await else {
+        let Ok(Some(delivery)) = timeout(wait, consumer.next()).await else {
             break;
         };
         bytes += delivery.event.stored_bytes();

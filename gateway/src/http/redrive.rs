@@ -1,36 +1,36 @@
 //! `POST /dlq/redrive`: dead letters are published to their topic again, for the group that they died in or with
-//! `to: "all"` for every group. Each event that goes out names its letter in `caused_by` and has an id made from the
-//! letter's, so that sending a letter twice stores one event; what was sent before is sent again only with `force`.
+//! `to: "all"` for every group. Each event that goes out names its dead letter in `caused_by` and has an id made from the
+//! dead letter's, so that sending a dead letter twice stores one event; what was sent before is sent again only with `force`.
 
 use super::call::{Call, forbidden};
 use super::events::event_by_id;
 use super::reply;
+use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::denied::Denied;
-use crate::said::as_said;
+use crate::to_bus::to_bus_publish_options;
 use axum::response::Response;
 use prombus::{
-    DeadLetterMarks, Find, PublishBatch, ReadLimit, Store, StoredEvent, dead_letter_topic,
-    redrive_id,
+    DeadLetterMarks, Find, PublishBatch, ReadFrom, ReadLimit, Store, StoredEvent,
+    dead_letter_topic, redrive_id,
 };
 use prombus_api::http::{Body as _, DeadLetter, FailedId, Redrive, RedriveReply};
-use prombus_api::options::PublishOptions as Said;
+use prombus_api::options::PublishOptions as WireOptions;
 use prombus_api::{Code, Record};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many letters are sent at a time where there is no rate.
+/// How many dead letters are sent at a time where there is no rate.
 const BATCH_LETTERS: u32 = 256;
-/// With a rate, letters go out in about so many steps a second.
+/// With a rate, dead letters go out in about so many steps a second.
 const STEPS_PER_SEC: u32 = 10;
-/// How many letters are read at a time.
+/// How many dead letters are read at a time.
 const PAGE: ReadLimit = ReadLimit {
     events: 256,
     bytes: 4 << 20,
 };
-/// How many letters that were not sent the reply tells; the others are counted.
-const MAX_TOLD: usize = 1_000;
+/// The most failed dead letters that the reply lists; the others are counted.
+const MAX_REPORTED: usize = 1_000;
 /// The most ids that one request names.
 const MAX_IDS: usize = 10_000;
 /// The most causes that an event may name; the oldest are left out.
@@ -42,21 +42,21 @@ struct Redriving<'a> {
     wanted: &'a Redrive<'a>,
     letters: Arc<str>,
     batch: PublishBatch,
-    /// The letters in the batch, with their positions.
+    /// The dead letters in the batch, with their positions.
     ids: Vec<(u64, String)>,
     /// What was redriven or removed before.
     marks: DeadLetterMarks,
     reply: RedriveReply,
 }
 
-pub(super) async fn redrive(mut call: Call) -> Result<Response, Denied> {
+pub(super) async fn redrive(mut call: Call) -> Result<Response, ApiError> {
     let body = call.json().await?;
     let wanted = Redrive::parse(&body)?;
     let letters = dead_letter_topic(&wanted.topic);
     allow(&call, &wanted.topic, &letters)?;
     if wanted.ids.as_ref().is_some_and(|ids| ids.len() > MAX_IDS) {
-        let why = format!("ids: at most {MAX_IDS} at a time");
-        return Err(Denied::new(Code::TooLarge, why));
+        let message = format!("ids: at most {MAX_IDS} at a time");
+        return Err(ApiError::new(Code::TooLarge, message));
     }
     // Where nothing has died yet there is nothing to send, but the topic has to be there.
     let (letters, exists) = match call.known(&letters) {
@@ -93,8 +93,8 @@ pub(super) async fn redrive(mut call: Call) -> Result<Response, Denied> {
     Ok(reply::json(&redriving.reply))
 }
 
-/// Whoever may write to the topic and read its dead letters, or administers the topic.
-fn allow(call: &Call, topic: &str, letters: &str) -> Result<(), Denied> {
+/// Requires publish on the topic and subscribe on its dead letters, or admin on the topic.
+fn allow(call: &Call, topic: &str, letters: &str) -> Result<(), ApiError> {
     call.check(topic, None)?;
     let may = |action, topic| call.grant.policy.may(action, topic, None);
     if may(Action::Admin, topic) {
@@ -109,7 +109,7 @@ fn allow(call: &Call, topic: &str, letters: &str) -> Result<(), Denied> {
 }
 
 impl Redriving<'_> {
-    async fn named(&mut self, ids: &[Cow<'_, str>], exists: bool) -> Result<(), Denied> {
+    async fn named(&mut self, ids: &[Cow<'_, str>], exists: bool) -> Result<(), ApiError> {
         for id in ids {
             let letter = match exists {
                 true => event_by_id(&**self.store(), &self.letters, id).await?,
@@ -119,21 +119,23 @@ impl Redriving<'_> {
                 Some(letter) => self.take(&letter).await?,
                 None => {
                     self.reply.matched += 1;
-                    let why = format!("topic {} holds no such letter", self.letters);
-                    self.fail(id, Code::UnknownId, why);
+                    let message = format!("no such dead letter in topic {}", self.letters);
+                    self.fail(id, Code::UnknownId, message);
                 }
             }
         }
         Ok(())
     }
 
-    /// All letters that are there now; those that die again meanwhile are left.
-    async fn all(&mut self) -> Result<(), Denied> {
+    /// All dead letters that are there now; those that die again meanwhile are left.
+    async fn all(&mut self) -> Result<(), ApiError> {
         let store = self.store().clone();
         let tail = store.topic(&self.letters).map_or(0, |info| info.tail_seq);
         let mut next_seq = 1;
         while next_seq <= tail {
-            let page = store.read(&self.letters, next_seq, PAGE).await?;
+            let page = store
+                .read(&self.letters, ReadFrom::Seq(next_seq), PAGE)
+                .await?;
             for letter in page.events.iter().filter(|event| event.seq() <= tail) {
                 if self.marks.is_removed(letter.seq()) {
                     continue;
@@ -145,11 +147,11 @@ impl Redriving<'_> {
         Ok(())
     }
 
-    /// Adds a letter to the batch, which is sent where it is full.
-    async fn take(&mut self, letter: &StoredEvent) -> Result<(), Denied> {
+    /// Adds a dead letter to the batch, which is sent where it is full.
+    async fn take(&mut self, letter: &StoredEvent) -> Result<(), ApiError> {
         let id = letter.id();
         let read = serde_json::from_str::<DeadLetter>(letter.payload());
-        // Anybody who may publish to the topic of dead letters may put letters of another there.
+        // Anybody who may publish to the topic of dead letters may put dead letters of another there.
         if read
             .as_ref()
             .is_ok_and(|read| read.topic != self.wanted.topic)
@@ -161,20 +163,20 @@ impl Redriving<'_> {
         let group = read.as_ref().map(|read| read.group.clone());
         let group = group.unwrap_or_default();
         let original = match &read {
-            Ok(read) => Record::parse(read.original.get()).map_err(|refusal| refusal.message),
+            Ok(read) => Record::parse(read.original.get()).map_err(|error| error.message),
             Err(error) => Err(error.clone()),
         };
         let (group, original) = match original {
             Ok(original) => (group, original),
-            Err(why) => {
-                self.fail(&id, Code::BadJson, format!("it is no dead letter: {why}"));
+            Err(reason) => {
+                self.fail(&id, Code::BadJson, format!("not a dead letter: {reason}"));
                 return Ok(());
             }
         };
         if !self.wanted.force
-            && let Some(why) = self.was_sent_before(letter, &group, &original).await?
+            && let Some(reason) = self.was_sent_before(letter, &group, &original).await?
         {
-            self.fail(&id, Code::IdConflict, why);
+            self.fail(&id, Code::IdConflict, reason);
             return Ok(());
         }
         if self.wanted.dry_run {
@@ -182,8 +184,12 @@ impl Redriving<'_> {
             return Ok(());
         }
         let payload = self.wanted.payload.unwrap_or(original.payload);
-        let said = self.said(&id, &group, &original);
-        self.batch.add(&self.wanted.topic, payload, &as_said(&said));
+        let options = self.publish_options(&id, &group, &original);
+        self.batch.add(
+            &self.wanted.topic,
+            payload,
+            &to_bus_publish_options(&options),
+        );
         self.ids.push((letter.seq(), id.into_owned()));
         if self.ids.len() >= self.batch_letters() {
             self.send().await?;
@@ -191,13 +197,13 @@ impl Redriving<'_> {
         Ok(())
     }
 
-    /// Why sending a letter would be a loop, if it would.
+    /// Why sending a dead letter would be a loop, if it would.
     async fn was_sent_before(
         &self,
         letter: &StoredEvent,
         group: &str,
         original: &Record<'_>,
-    ) -> Result<Option<String>, Denied> {
+    ) -> Result<Option<String>, ApiError> {
         if self.marks.is_redriven(letter.seq()) {
             return Ok(Some(already()));
         }
@@ -205,8 +211,8 @@ impl Redriving<'_> {
         for cause in &original.caused_by {
             let found = store.find(&self.letters, Find::Id(cause)).await?;
             if found.is_some() {
-                let why = format!("it was sent round before, from letter {cause}, and died again");
-                return Ok(Some(format!("{why}; force sends it all the same")));
+                let message = format!("already redriven from {cause} and dead-lettered again");
+                return Ok(Some(format!("{message}; pass force to redrive it anyway")));
             }
         }
         if !self.wanted.dry_run {
@@ -221,7 +227,7 @@ impl Redriving<'_> {
         Ok(found.map(|_| already()))
     }
 
-    /// The id under which a letter goes out, so that it goes out once; with `force` it goes out each time.
+    /// The id under which a dead letter goes out, so that it goes out once; with `force` it goes out each time.
     fn sent_id(&self, letter_id: &str, group: &str) -> String {
         let nonce = self.wanted.force.then(|| self.call.gateway().now_ms());
         redrive_id(
@@ -231,11 +237,11 @@ impl Redriving<'_> {
         )
     }
 
-    fn said<'r>(&self, id: &str, group: &str, original: &Record<'r>) -> Said<'r> {
+    fn publish_options<'r>(&self, id: &str, group: &str, original: &Record<'r>) -> WireOptions<'r> {
         let mut caused_by = original.caused_by.clone();
         caused_by.push(id.to_owned());
         caused_by.drain(..caused_by.len().saturating_sub(MAX_CAUSES));
-        Said {
+        WireOptions {
             id: Some(Cow::Owned(self.sent_id(id, group))),
             ts: None,
             key: original.key.clone(),
@@ -246,13 +252,13 @@ impl Redriving<'_> {
         }
     }
 
-    async fn send(&mut self) -> Result<(), Denied> {
+    async fn send(&mut self) -> Result<(), ApiError> {
         if self.ids.is_empty() {
             return Ok(());
         }
         let topic = &self.wanted.topic;
         let count = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
-        self.call.connection.publish_in_time(topic, count).await;
+        self.call.connection.wait_to_publish(topic, count).await;
         let gateway = self.call.gateway();
         let batch = std::mem::replace(&mut self.batch, gateway.bus.batch());
         let ids = std::mem::take(&mut self.ids);
@@ -269,8 +275,8 @@ impl Redriving<'_> {
                     gateway.metrics.topic(topic).published.increment();
                 }
                 Err(error) => {
-                    let denied = Denied::from(error);
-                    self.fail(id, denied.code, denied.message);
+                    let error = ApiError::from(error);
+                    self.fail(id, error.code, error.message);
                 }
             }
         }
@@ -289,8 +295,9 @@ impl Redriving<'_> {
         self.wanted.rate.map_or(BATCH_LETTERS, steps) as usize
     }
 
-    fn fail(&mut self, id: &str, code: Code, why: impl Into<String>) {
-        self.reply.fail(FailedId::new(id, code, why), MAX_TOLD);
+    fn fail(&mut self, id: &str, code: Code, reason: impl Into<String>) {
+        self.reply
+            .fail(FailedId::new(id, code, reason), MAX_REPORTED);
     }
 
     fn store(&self) -> &Arc<dyn Store> {
@@ -299,5 +306,5 @@ impl Redriving<'_> {
 }
 
 fn already() -> String {
-    "it has been sent round already; force sends it again".to_owned()
+    "already redriven; pass force to redrive it again".to_owned()
 }

@@ -1,12 +1,16 @@
 //! Replies: JSON, errors, and replies to HEAD.
 
-use crate::denied::Denied;
-use axum::body::{Body, HttpBody};
+use crate::api_error::ApiError;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+use hyper::body::Frame;
 use prombus_api::Code;
 use prombus_api::http::ErrorBody;
 use serde::Serialize;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -44,16 +48,16 @@ pub(super) fn nothing() -> Response {
     response
 }
 
-/// The reply to whoever is refused something.
-pub(crate) fn denied(denied: Denied) -> Response {
-    let status = status_of(denied.code);
+/// An error reply.
+pub(crate) fn error(error: ApiError) -> Response {
+    let status = status_of(error.code);
     let body = ErrorBody {
-        retry_after_ms: denied.retry_after_ms,
-        ..ErrorBody::new(denied.code, denied.message)
+        retry_after_ms: error.retry_after_ms,
+        ..ErrorBody::new(error.code, error.message)
     };
     let mut response = with_status(status, &body);
     let headers = response.headers_mut();
-    if let Some(ms) = denied.retry_after_ms {
+    if let Some(ms) = error.retry_after_ms {
         let seconds = ms.div_ceil(1_000);
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -68,15 +72,32 @@ pub(super) fn status_of(code: Code) -> StatusCode {
     StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// The same reply with nothing behind its head, which says how long the body would be.
+/// The reply to HEAD: the same head, with the length of the body where that is known.
 pub(super) fn without_body(mut response: Response) -> Response {
-    if let Some(bytes) = response.body().size_hint().exact() {
-        let length = HeaderValue::from(bytes);
-        response
-            .headers_mut()
-            .entry(header::CONTENT_LENGTH)
-            .or_insert(length);
-    }
+    let Some(bytes) = response.body().size_hint().exact() else {
+        *response.body_mut() = Body::new(Streamed);
+        return response;
+    };
+    let length = HeaderValue::from(bytes);
+    response
+        .headers_mut()
+        .entry(header::CONTENT_LENGTH)
+        .or_insert(length);
     *response.body_mut() = Body::empty();
     response
+}
+
+/// Stands in for a streamed body, so that HEAD does not announce a length of 0.
+struct Streamed;
+
+impl HttpBody for Streamed {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(None)
+    }
 }

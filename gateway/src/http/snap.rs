@@ -3,8 +3,8 @@
 
 use super::call::Call;
 use super::reply;
+use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::denied::Denied;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -17,7 +17,7 @@ const EVENT_ID: HeaderName = HeaderName::from_static("x-event-id");
 const EVENT_SEQ: HeaderName = HeaderName::from_static("x-event-seq");
 const EVENT_TS: HeaderName = HeaderName::from_static("x-event-ts");
 
-/// A state on its way to the client.
+/// A state to reply with.
 struct Snap<'a> {
     payload: &'a str,
     seq: u64,
@@ -25,7 +25,7 @@ struct Snap<'a> {
     id: Option<&'a str>,
 }
 
-pub(super) async fn snap(call: Call) -> Result<Response, Denied> {
+pub(super) async fn snap(call: Call) -> Result<Response, ApiError> {
     call.allow(Action::Subscribe, &call.topic, None)?;
     let at_ts = match call.parts.uri.query() {
         Some(_) => call.query()?.number("at")?,
@@ -37,16 +37,16 @@ pub(super) async fn snap(call: Call) -> Result<Response, Denied> {
     }
 }
 
-async fn now(call: &Call) -> Result<Response, Denied> {
+async fn now(call: &Call) -> Result<Response, ApiError> {
     let bus = &call.gateway().bus;
     let event = bus.latest_or_tombstone(&call.topic, &call.key).await?;
     let Some(event) = event else {
-        let why = format!("topic {} has no key {:?}", call.topic, call.key);
-        return Err(Denied::new(Code::UnknownKey, why));
+        let message = format!("topic {} has no key {:?}", call.topic, call.key);
+        return Err(ApiError::new(Code::UnknownKey, message));
     };
     if event.is_tombstone() {
-        let why = format!("key {:?} of topic {} was deleted", call.key, call.topic);
-        return Err(Denied::new(Code::DeletedKey, why));
+        let message = format!("key {:?} of topic {} was deleted", call.key, call.topic);
+        return Err(ApiError::new(Code::DeletedKey, message));
     }
     let snap = Snap {
         payload: event.payload(),
@@ -57,11 +57,11 @@ async fn now(call: &Call) -> Result<Response, Denied> {
     Ok(snap.reply(&call.parts.headers))
 }
 
-async fn at(call: &Call, at_ts: u64) -> Result<Response, Denied> {
+async fn at(call: &Call, at_ts: u64) -> Result<Response, ApiError> {
     let bus = &call.gateway().bus;
     let Some(state) = bus.state_at(&call.topic, &call.key, at_ts).await? else {
-        let why = format!("topic {} had no key {:?} at {at_ts}", call.topic, call.key);
-        return Err(Denied::new(Code::UnknownKey, why));
+        let message = format!("topic {} had no key {:?} at {at_ts}", call.topic, call.key);
+        return Err(ApiError::new(Code::UnknownKey, message));
     };
     let snap = Snap {
         payload: &state.payload,

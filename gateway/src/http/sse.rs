@@ -5,12 +5,12 @@ use super::call::Call;
 use super::connection::Connection;
 use super::events::first_seq;
 use super::reply;
-use super::stream::{self, BrokenOff, Gone, Pieces};
+use super::stream::{self, ChunkSender, Gone, StreamError};
+use crate::api_error::ApiError;
 use crate::auth::{Action, Grant};
-use crate::denied::Denied;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
-use prombus::{ReadError, ReadLimit, StoredEvent};
+use prombus::{Find, ReadError, ReadFrom, ReadLimit, Store, StoredEvent};
 use prombus_api::Code;
 use prombus_api::http::{ErrorBody, ReadQuery};
 use prombus_api::options::Position;
@@ -26,33 +26,46 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Tells proxies that gather replies to let this one through.
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-struct Following {
+/// A topic that is followed.
+struct Tail {
     connection: Arc<Connection>,
     grant: Grant,
     topic: Arc<str>,
     next_seq: u64,
+    /// Whether the topic has been seen; one that does not exist yet is waited for.
+    exists: bool,
+    /// What the client is told first: that its `Last-Event-ID` is not there.
+    gap: Option<ApiError>,
 }
 
-pub(super) async fn follow(call: Call) -> Result<Response, Denied> {
+pub(super) async fn follow(call: Call) -> Result<Response, ApiError> {
     let wanted = ReadQuery::parse(&call.query()?)?;
     call.allow(Action::Subscribe, &wanted.topic, None)?;
-    let topic = call.known(&wanted.topic)?;
     let last_id = call.parts.headers.get(LAST_EVENT_ID);
     let last_id = last_id.and_then(|id| id.to_str().ok());
-    // A browser that connects again sends the query that it began with, so the header goes first.
-    let start = match last_id.filter(|id| !id.is_empty()) {
-        Some(id) => Position::AfterId(id.to_owned()),
-        None => wanted.start.unwrap_or(Position::Latest),
-    };
+    let last_id = last_id.filter(|id| !id.is_empty());
+    let known = call.known(&wanted.topic).ok();
+    let exists = known.is_some();
+    let topic = known.unwrap_or_else(|| wanted.topic.as_str().into());
     let store = call.gateway().bus.store();
-    let next_seq = first_seq(&**store, &topic, start).await?;
-    let following = Following {
+    // A browser that reconnects sends the query that it began with, so the header wins.
+    let (next_seq, gap) = match last_id {
+        Some(id) => resume(&**store, &topic, exists, id).await?,
+        None if exists => {
+            let start = wanted.start.unwrap_or(Position::Latest);
+            (first_seq(&**store, &topic, start).await?, None)
+        }
+        None => (first_seq_of_new(&topic, wanted.start)?, None),
+    };
+    let tail = Tail {
         connection: call.connection.clone(),
         grant: call.grant.clone(),
         topic,
         next_seq,
+        exists,
+        gap,
     };
-    let body = stream::body(|pieces| following.run(pieces));
+    let body = stream::body(|chunks| tail.run(chunks));
     let mut response = reply::typed(HeaderValue::from_static("text/event-stream"), body);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -60,12 +73,45 @@ pub(super) async fn follow(call: Call) -> Result<Response, Denied> {
     Ok(response)
 }
 
-impl Following {
-    async fn run(mut self, pieces: Pieces) -> Result<(), BrokenOff> {
-        match self.send_all(&pieces).await {
-            Ok(end) => {
-                // Whether the client still hears why it ends makes no difference to us.
-                let _ = pieces.send(last_words(&end)).await;
+/// The position after an id. Where the topic does not hold it, an error status would stop a browser for good, so the
+/// stream begins at the oldest kept event and says so.
+async fn resume(
+    store: &dyn Store,
+    topic: &Arc<str>,
+    exists: bool,
+    id: &str,
+) -> Result<(u64, Option<ApiError>), ApiError> {
+    let found = match exists {
+        true => store.find(topic, Find::Id(id)).await?,
+        false => None,
+    };
+    Ok(match found {
+        Some(seq) => (seq + 1, None),
+        None => {
+            let message = format!("no event {id:?} in topic {topic}; resumed at the oldest event");
+            (1, Some(ApiError::new(Code::UnknownId, message)))
+        }
+    })
+}
+
+/// Where a topic that does not exist yet begins.
+fn first_seq_of_new(topic: &str, start: Option<Position>) -> Result<u64, ApiError> {
+    match start {
+        None | Some(Position::Latest | Position::Earliest | Position::Ts(_)) => Ok(1),
+        Some(Position::Seq(seq)) => Ok(seq.max(1)),
+        Some(Position::AfterId(id)) => {
+            let message = format!("no event {id:?} in topic {topic}");
+            Err(ApiError::new(Code::UnknownId, message))
+        }
+    }
+}
+
+impl Tail {
+    async fn run(mut self, chunks: ChunkSender) -> Result<(), StreamError> {
+        match self.send_all(&chunks).await {
+            Ok(error) => {
+                // The client may be gone, which makes no difference.
+                let _ = chunks.send(error_event("end", &error)).await;
                 Ok(())
             }
             Err(Gone) => Ok(()),
@@ -73,49 +119,56 @@ impl Following {
     }
 
     /// Sends events until there is a reason to end.
-    async fn send_all(&mut self, pieces: &Pieces) -> Result<Denied, Gone> {
+    async fn send_all(&mut self, chunks: &ChunkSender) -> Result<ApiError, Gone> {
         let gateway = self.connection.gateway.clone();
         let store = gateway.bus.store();
         // Watched before the first read, so that no event is missed in between.
         let mut tail = store.watch(&self.topic);
-        pieces.send(b": prombus\n\n".to_vec()).await?;
+        chunks.send(b": prombus\n\n".to_vec()).await?;
+        if let Some(gap) = self.gap.take() {
+            chunks.send(error_event("gap", &gap)).await?;
+        }
         loop {
             if self.grant.is_expired(gateway.now_ms()) {
-                return Ok(Denied::new(Code::TokenExpired, "the token has expired"));
+                return Ok(ApiError::new(Code::TokenExpired, "token expired"));
             }
             if gateway.is_draining() {
-                return Ok(Denied::new(Code::ShuttingDown, "the server is going down"));
+                return Ok(ApiError::new(Code::ShuttingDown, "server is shutting down"));
             }
-            let page = match store.read(&self.topic, self.next_seq, PAGE).await {
-                Ok(page) => page,
+            let from = ReadFrom::Seq(self.next_seq);
+            match store.read(&self.topic, from, PAGE).await {
+                Ok(page) => {
+                    self.exists = true;
+                    self.next_seq = page.next_seq;
+                    if !page.events.is_empty() {
+                        self.send_page(&page.events, chunks).await?;
+                        continue;
+                    }
+                }
+                Err(ReadError::UnknownTopic(_)) if !self.exists => {}
                 Err(error @ (ReadError::UnknownTopic(_) | ReadError::Failed { .. })) => {
                     return Ok(error.into());
                 }
-            };
-            self.next_seq = page.next_seq;
-            if !page.events.is_empty() {
-                self.send_page(&page.events, pieces).await?;
-                continue;
             }
             tokio::select! {
                 has_store = tail.moved() => if !has_store {
-                    return Ok(Denied::new(Code::ShuttingDown, "the store is closed"));
+                    return Ok(ApiError::new(Code::ShuttingDown, "store is closed"));
                 },
-                () = gateway.told_to_stop() => {}
+                () = gateway.drained() => {}
                 () = tokio::time::sleep(self.patience()) => {
-                    pieces.send(b":\n\n".to_vec()).await?;
+                    chunks.send(b":\n\n".to_vec()).await?;
                 }
             }
         }
     }
 
     /// Sends events as fast as the limits allow.
-    async fn send_page(&self, events: &[StoredEvent], pieces: &Pieces) -> Result<(), Gone> {
+    async fn send_page(&self, events: &[StoredEvent], chunks: &ChunkSender) -> Result<(), Gone> {
         let mut rest = events;
         while !rest.is_empty() {
-            let allowed = self.connection.deliver_in_time(rest.len()).await;
+            let allowed = self.connection.wait_to_deliver(rest.len()).await;
             let (now, later) = rest.split_at(allowed.min(rest.len()));
-            pieces.send(spelled(now)).await?;
+            chunks.send(encode(now)).await?;
             rest = later;
         }
         Ok(())
@@ -130,7 +183,7 @@ impl Following {
     }
 }
 
-fn spelled(events: &[StoredEvent]) -> Vec<u8> {
+fn encode(events: &[StoredEvent]) -> Vec<u8> {
     let bytes: usize = events.iter().map(StoredEvent::stored_bytes).sum();
     let mut out = Vec::with_capacity(bytes);
     for event in events {
@@ -143,8 +196,8 @@ fn spelled(events: &[StoredEvent]) -> Vec<u8> {
     out
 }
 
-fn last_words(why: &Denied) -> Vec<u8> {
-    let body = ErrorBody::new(why.code, why.message.clone());
+fn error_event(name: &str, error: &ApiError) -> Vec<u8> {
+    let body = ErrorBody::new(error.code, error.message.clone());
     let body = serde_json::to_string(&body).unwrap_or_default();
-    format!("event: end\ndata: {body}\n\n").into_bytes()
+    format!("event: {name}\ndata: {body}\n\n").into_bytes()
 }

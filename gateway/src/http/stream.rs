@@ -16,7 +16,7 @@ const PIECES_AHEAD: usize = 4;
 /// The rest of the body cannot be made. The client sees the body break off, so that it does not take it for whole.
 #[derive(Debug, Error)]
 #[error("{0}")]
-pub(super) struct BrokenOff(pub(super) String);
+pub(super) struct StreamError(pub(super) String);
 
 /// The client is gone.
 #[derive(Debug)]
@@ -24,31 +24,31 @@ pub(super) struct Gone;
 
 /// Where the pieces go.
 #[derive(Debug, Clone)]
-pub(super) struct Pieces(mpsc::Sender<Result<Bytes, BrokenOff>>);
+pub(super) struct ChunkSender(mpsc::Sender<Result<Bytes, StreamError>>);
 
 struct Streamed {
-    pieces: mpsc::Receiver<Result<Bytes, BrokenOff>>,
+    chunks: mpsc::Receiver<Result<Bytes, StreamError>>,
     maker: AbortHandle,
 }
 
 /// A body out of the pieces that a task sends. Where the task fails, the body breaks off.
-pub(super) fn body<F>(make: impl FnOnce(Pieces) -> F) -> Body
+pub(super) fn body<F>(make: impl FnOnce(ChunkSender) -> F) -> Body
 where
-    F: Future<Output = Result<(), BrokenOff>> + Send + 'static,
+    F: Future<Output = Result<(), StreamError>> + Send + 'static,
 {
-    let (sender, pieces) = mpsc::channel(PIECES_AHEAD);
-    let making = make(Pieces(sender.clone()));
+    let (sender, chunks) = mpsc::channel(PIECES_AHEAD);
+    let making = make(ChunkSender(sender.clone()));
     let maker = tokio::spawn(async move {
         if let Err(broken) = making.await {
-            // Nobody reads it where the client is gone.
+            // The client may be gone.
             let _ = sender.send(Err(broken)).await;
         }
     });
     let maker = maker.abort_handle();
-    Body::new(Streamed { pieces, maker })
+    Body::new(Streamed { chunks, maker })
 }
 
-impl Pieces {
+impl ChunkSender {
     /// Sends a piece, once there is room for it.
     pub(super) async fn send(&self, piece: Vec<u8>) -> Result<(), Gone> {
         if piece.is_empty() {
@@ -60,13 +60,13 @@ impl Pieces {
 
 impl HttpBody for Streamed {
     type Data = Bytes;
-    type Error = BrokenOff;
+    type Error = StreamError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        let piece = self.pieces.poll_recv(context);
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        let piece = self.chunks.poll_recv(context);
         piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
     }
 }

@@ -2,17 +2,21 @@
 
 use super::call::Call;
 use super::reply;
+use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::denied::Denied;
 use axum::response::Response;
 use prombus::{Durability, TopicConfig, TopicInfo};
 use prombus_api::http::{
-    Age, Body as _, Durability as WireDurability, TopicConfig as WireConfig, TopicInfo as WireInfo,
-    TopicList,
+    Age, Body as _, Durability as WireDurability, PageQuery, TopicConfig as WireConfig,
+    TopicInfo as WireInfo, TopicList,
 };
 
 /// All topics that the caller may do something with.
-pub(super) async fn list(call: Call) -> Result<Response, Denied> {
+pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
+    let wanted = PageQuery::parse(&call.query()?)?;
+    if wanted.limit.is_some() {
+        return super::pages::topics(&call, &wanted).await;
+    }
     let topics = call.gateway().bus.topics();
     let visible = topics.iter().filter(|info| call.may_see(&info.name));
     Ok(reply::json(&TopicList {
@@ -20,7 +24,7 @@ pub(super) async fn list(call: Call) -> Result<Response, Denied> {
     }))
 }
 
-pub(super) async fn get(call: Call) -> Result<Response, Denied> {
+pub(super) async fn get(call: Call) -> Result<Response, ApiError> {
     if !call.may_see(&call.topic) {
         return Err(super::call::forbidden(Action::Subscribe, &call.topic, None));
     }
@@ -28,7 +32,7 @@ pub(super) async fn get(call: Call) -> Result<Response, Denied> {
 }
 
 /// Makes a topic, or sets how it is kept. An empty body makes it with the defaults of every topic.
-pub(super) async fn put(mut call: Call) -> Result<Response, Denied> {
+pub(super) async fn put(mut call: Call) -> Result<Response, ApiError> {
     call.allow(Action::Admin, &call.topic, None)?;
     let body = call.json().await?;
     let wanted = match body.trim_ascii().is_empty() {
@@ -55,7 +59,7 @@ pub(super) async fn put(mut call: Call) -> Result<Response, Denied> {
     described(&call)
 }
 
-pub(super) async fn delete(call: Call) -> Result<Response, Denied> {
+pub(super) async fn delete(call: Call) -> Result<Response, ApiError> {
     call.allow(Action::Admin, &call.topic, None)?;
     let gateway = call.gateway();
     gateway.bus.delete_topic(&call.topic).await?;
@@ -64,18 +68,18 @@ pub(super) async fn delete(call: Call) -> Result<Response, Denied> {
 }
 
 /// Forgets all events of a topic; positions go on.
-pub(super) async fn purge(call: Call) -> Result<Response, Denied> {
+pub(super) async fn purge(call: Call) -> Result<Response, ApiError> {
     call.allow(Action::Admin, &call.topic, None)?;
     call.gateway().bus.purge_topic(&call.topic).await?;
     described(&call)
 }
 
-fn described(call: &Call) -> Result<Response, Denied> {
+fn described(call: &Call) -> Result<Response, ApiError> {
     let info = call.gateway().bus.topic(&call.topic)?;
     Ok(reply::json(&wire_info(&info)))
 }
 
-fn wire_info(info: &TopicInfo) -> WireInfo {
+pub(super) fn wire_info(info: &TopicInfo) -> WireInfo {
     WireInfo {
         topic: info.name.to_string(),
         first_seq: info.first_seq,

@@ -1,5 +1,5 @@
 //! One token bucket. It counts in thousandths of a token, of which a whole number comes in each millisecond, so that
-//! nothing is rounded and a bucket that is asked often fills as fast as one that is asked rarely.
+//! nothing is rounded, however often it is polled.
 
 use super::config::Rate;
 
@@ -17,7 +17,7 @@ pub struct Bucket {
 /// There are not enough tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryAfter {
-    /// In this many milliseconds there are, if nobody else takes them.
+    /// After this many milliseconds there are, unless others take them.
     pub ms: u64,
 }
 
@@ -36,7 +36,7 @@ impl Bucket {
     }
 
     /// Takes `tokens`, all or none. More than the bucket holds can be taken when it is full, and is paid off
-    /// afterwards: else a large batch would be refused for ever.
+    /// afterwards: else a large batch would be rejected for ever.
     pub fn take(&mut self, tokens: u32, now_ms: u64) -> Result<(), RetryAfter> {
         self.has(tokens, now_ms)?;
         self.level -= thousandths(tokens);
@@ -160,7 +160,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-        /// However often it is asked in between, it gives what its rate allows and not a thousandth more or less.
+        /// However often it is polled, it gives what its rate allows and not a thousandth more or less.
         #[test]
         fn it_never_drifts(
             capacity in 1_u32..50,

@@ -36,7 +36,7 @@ pub struct Rate {
     pub refill_per_sec: u32,
 }
 
-/// The largest `max_message_bytes`. What comes in one message is stored together, and what a store takes in one step
+/// The largest `max_message_bytes`. What comes in one message is stored together, and what a store takes atomically
 /// has a limit.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// The largest `max_payload_bytes`.

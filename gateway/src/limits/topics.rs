@@ -2,7 +2,7 @@
 //! matching pattern gives it, or else the default.
 //!
 //! A full bucket is no different from none, so full ones are forgotten when there are too many. While too many are not
-//! full, further topics share a bucket per rate: the memory stays bounded and nobody gets more than the limit.
+//! full, further topics share a bucket per rate: memory stays bounded, and the limit holds.
 
 use super::bucket::{Bucket, RetryAfter};
 use super::config::Rate;

@@ -16,7 +16,7 @@ pub struct GroupSeries {
     pub delivered: Counter,
     /// Events acknowledged.
     pub acked: Counter,
-    /// Deliveries refused.
+    /// Deliveries rejected.
     pub nacked: Counter,
     /// Events that members hold, as of the last sample.
     pub(super) inflight: Gauge,

@@ -48,6 +48,75 @@ fn every_name_is_there_from_the_start() {
     }
 }
 
+#[test]
+fn every_metric_is_also_there_with_a_prefix_and_in_seconds() {
+    let metrics = Metrics::new();
+    let group = metrics.group("t", "g");
+    group.latency.observe(Duration::from_micros(90));
+    group.latency.observe(Duration::from_micros(300));
+    group.latency.observe_ms(20_000);
+    metrics.sample_groups([(
+        "t",
+        "g",
+        GroupSample {
+            oldest_unacked_ms: 1_500,
+            ..GroupSample::default()
+        },
+    )]);
+    let text = metrics.render();
+    let labels = "topic=\"t\",group=\"g\"";
+    for (sample, expected) in [
+        (
+            format!("prombus_delivery_latency_seconds_bucket{{{labels},le=\"0.0001\"}}"),
+            "1",
+        ),
+        (
+            format!("prombus_delivery_latency_seconds_bucket{{{labels},le=\"0.00025\"}}"),
+            "1",
+        ),
+        (
+            format!("prombus_delivery_latency_seconds_bucket{{{labels},le=\"0.0005\"}}"),
+            "2",
+        ),
+        (
+            format!("prombus_delivery_latency_seconds_bucket{{{labels},le=\"10\"}}"),
+            "2",
+        ),
+        (
+            format!("prombus_delivery_latency_seconds_bucket{{{labels},le=\"+Inf\"}}"),
+            "3",
+        ),
+        (
+            format!("prombus_delivery_latency_seconds_sum{{{labels}}}"),
+            "20.00039",
+        ),
+        (
+            format!("delivery_latency_ms_bucket{{{labels},le=\"5\"}}"),
+            "2",
+        ),
+        (format!("delivery_latency_ms_sum{{{labels}}}"), "20000.390"),
+        (
+            format!("prombus_group_oldest_unacked_age_seconds{{{labels}}}"),
+            "1.5",
+        ),
+        (format!("group_oldest_unacked_age_ms{{{labels}}}"), "1500"),
+        ("prombus_ws_connections".to_owned(), "0"),
+        (
+            format!(
+                "prombus_build_info{{version=\"{}\"}}",
+                env!("CARGO_PKG_VERSION")
+            ),
+            "1",
+        ),
+    ] {
+        assert_eq!(value(&text, &sample).as_deref(), Some(expected), "{sample}");
+    }
+    let contract = text
+        .lines()
+        .filter(|line| line.starts_with("delivery_latency_ms_bucket"));
+    assert_eq!(contract.count(), HISTOGRAM_BOUNDS_MS.len() + 1);
+}
+
 /// The whole text of a small registry, so that a change of the format shows.
 #[test]
 fn the_text_is_what_prometheus_reads() {
@@ -125,7 +194,7 @@ fn labels_and_help_are_escaped() {
     let text = metrics.render();
     let sample = r#"events_published_total{topic="a\"b\\c\nd"}"#;
     assert_eq!(value(&text, sample).as_deref(), Some("1"));
-    let mut text = Text::default();
+    let mut text = Text::new();
     text.head("n", "gauge", "say \"a\\b\"\nc");
     assert_eq!(
         text.finish(),

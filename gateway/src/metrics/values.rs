@@ -1,10 +1,16 @@
-//! Numbers that many add to at once. Each stands for itself, so no order between them is needed.
+//! Counters, gauges and histograms: relaxed atomics, because no order between them is needed.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The upper bounds of the buckets of every histogram.
+/// The upper bounds of the buckets of the histograms in milliseconds.
 pub const HISTOGRAM_BOUNDS_MS: [u64; 8] = [5, 10, 25, 50, 100, 250, 500, 1_000];
+/// The upper bounds of the buckets that are counted, which the histograms in seconds show. Those in milliseconds are some
+/// of them.
+pub const HISTOGRAM_BOUNDS_MICROS: [u64; 16] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 2_500_000, 5_000_000, 10_000_000,
+];
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -19,11 +25,11 @@ pub struct Gauge(AtomicI64);
 pub struct Histogram {
     /// One bucket per bound and one for what is above the last. They are added up when they are read, so that one
     /// addition is enough to count, and the total always fits the buckets.
-    buckets: [AtomicU64; HISTOGRAM_BOUNDS_MS.len() + 1],
+    buckets: [AtomicU64; HISTOGRAM_BOUNDS_MICROS.len() + 1],
     sum_micros: AtomicU64,
 }
 
-/// How often something happened and how long that took together, as somebody else counts it.
+/// A count and a total duration that are kept elsewhere.
 #[derive(Debug, Default)]
 pub(super) struct Ratio {
     count: Counter,
@@ -46,7 +52,7 @@ impl Counter {
         self.0.load(Relaxed)
     }
 
-    /// Takes over a count that is kept elsewhere. It never goes back, also where two scrapes cross.
+    /// Samples a count that is kept elsewhere. It never goes back, also where two scrapes cross.
     pub(super) fn raise_to(&self, total: u64) {
         self.0.fetch_max(total, Relaxed);
     }
@@ -84,9 +90,10 @@ impl Histogram {
         self.observe_micros(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// How many durations were at most as long as each bound, with its bound; none for all of them.
+    /// How many durations were at most as long as each bound in microseconds, with its bound; none for all of them.
     pub(super) fn cumulative(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
-        let bounds = HISTOGRAM_BOUNDS_MS.iter().copied().map(Some).chain([None]);
+        let bounds = HISTOGRAM_BOUNDS_MICROS.iter().copied();
+        let bounds = bounds.map(Some).chain([None]);
         bounds.zip(&self.buckets).scan(0, |total, (bound, bucket)| {
             *total += bucket.load(Relaxed);
             Some((bound, *total))
@@ -98,8 +105,7 @@ impl Histogram {
     }
 
     fn observe_micros(&self, micros: u64) {
-        let is_below = |bound: &&u64| micros > **bound * 1_000;
-        let at = HISTOGRAM_BOUNDS_MS.iter().take_while(is_below).count();
+        let at = HISTOGRAM_BOUNDS_MICROS.partition_point(|&bound| micros > bound);
         self.buckets[at].fetch_add(1, Relaxed);
         self.sum_micros.fetch_add(micros, Relaxed);
     }

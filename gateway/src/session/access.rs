@@ -1,8 +1,8 @@
 //! What the client of one connection may do. The answer for a topic is remembered, so that publishing to it again
 //! walks through no rules.
 
+use crate::api_error::ApiError;
 use crate::auth::{Action, Coverage, Grant, Policy};
-use crate::denied::Denied;
 use prombus::{Pattern, check_group, check_topic};
 use prombus_api::Code;
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ const MAX_REMEMBERED_TOPICS: usize = 1_024;
 #[derive(Debug)]
 pub(super) struct Access {
     grant: Option<Grant>,
-    /// Topics that were asked for, by name.
+    /// Topics that were requested, by name.
     places: HashMap<Arc<str>, usize>,
     topics: Vec<(Arc<str>, bool)>,
-    /// The topic that was asked for last, for publishers mostly stay with one.
+    /// The last topic, because publishers mostly stay with one.
     latest: usize,
 }
 
@@ -57,7 +57,7 @@ impl Access {
     }
 
     /// The topic's shared name, where it may be published to.
-    pub(super) fn publish(&mut self, topic: &str) -> Result<&Arc<str>, Denied> {
+    pub(super) fn publish(&mut self, topic: &str) -> Result<&Arc<str>, ApiError> {
         let at = match self.topics.get(self.latest) {
             Some((name, _)) if **name == *topic => self.latest,
             _ => self.look_up(topic)?,
@@ -65,7 +65,7 @@ impl Access {
         self.latest = at;
         match &self.topics[at] {
             (name, true) => Ok(name),
-            (name, false) => Err(forbidden("publishing to", name)),
+            (name, false) => Err(forbidden("publish to", name)),
         }
     }
 
@@ -74,44 +74,44 @@ impl Access {
         &self,
         topics: impl Iterator<Item = &'a str>,
         group: Option<&str>,
-    ) -> Result<(), Denied> {
+    ) -> Result<(), ApiError> {
         let policy = self.policy()?;
         if let Some(group) = group {
-            check_group(group).map_err(|error| Denied::new(Code::BadGroup, error.to_string()))?;
+            check_group(group)?;
         }
         for topic in topics {
             let allowed = if Pattern::is_pattern(topic) {
-                let pattern = Pattern::for_topics(topic).map_err(bad_topic)?;
+                let pattern = Pattern::for_topics(topic)?;
                 policy.covers(Action::Subscribe, &pattern, group) == Coverage::All
             } else {
-                check_topic(topic).map_err(bad_topic)?;
+                check_topic(topic)?;
                 policy.may(Action::Subscribe, topic, group)
             };
             if !allowed {
-                return Err(forbidden("subscribing to all of", topic));
+                return Err(forbidden("subscribe to", topic));
             }
         }
         Ok(())
     }
 
     /// Fails before a token was shown.
-    pub(super) fn check(&self) -> Result<(), Denied> {
+    pub(super) fn check(&self) -> Result<(), ApiError> {
         self.policy().map(drop)
     }
 
-    fn policy(&self) -> Result<&Policy, Denied> {
+    fn policy(&self) -> Result<&Policy, ApiError> {
         match &self.grant {
             Some(grant) => Ok(&grant.policy),
             None => Err(crate::auth::AuthError::Missing.into()),
         }
     }
 
-    fn look_up(&mut self, topic: &str) -> Result<usize, Denied> {
+    fn look_up(&mut self, topic: &str) -> Result<usize, ApiError> {
         if let Some(&at) = self.places.get(topic) {
             return Ok(at);
         }
         let policy = self.policy()?;
-        check_topic(topic).map_err(bad_topic)?;
+        check_topic(topic)?;
         let allowed = policy.may(Action::Publish, topic, None);
         if self.topics.len() >= MAX_REMEMBERED_TOPICS {
             self.places.clear();
@@ -125,13 +125,6 @@ impl Access {
     }
 }
 
-fn bad_topic(error: impl std::fmt::Display) -> Denied {
-    Denied::new(Code::BadTopic, error.to_string())
-}
-
-fn forbidden(what: &str, topic: &str) -> Denied {
-    Denied::new(
-        Code::Forbidden,
-        format!("the token does not allow {what} {topic}"),
-    )
+fn forbidden(what: &str, topic: &str) -> ApiError {
+    ApiError::new(Code::Forbidden, format!("token may not {what} {topic}"))
 }

@@ -1,4 +1,4 @@
-//! The receiving half of a WebSocket: bytes of the socket become whole messages, checked and unmasked where they lie.
+//! The receiving half of a WebSocket: bytes of the socket become whole messages, checked and unmasked in place.
 //!
 //! Libraries were measured for this. The one that reads fastest cannot stop waiting without losing bytes, and the
 //! others keep a buffer as large as the largest message for as long as the connection lives; here a socket that is
@@ -27,16 +27,16 @@ const CLOSE: u8 = 0x8;
 const PING: u8 = 0x9;
 const PONG: u8 = 0xA;
 
-/// What a client has sent and nobody has looked at yet.
+/// Received bytes that were not consumed yet.
 #[derive(Debug)]
 pub(super) struct Inbound {
-    /// All of it is room to read into; what lies between `start` and `end` was read and not taken.
+    /// The read buffer; bytes between `start` and `end` were not consumed yet.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     /// The parts of a message that came so far.
     parts: Vec<u8>,
-    /// Whether a message in parts is under way.
+    /// Whether a fragmented message is incomplete.
     in_parts: bool,
     max_message_bytes: usize,
     /// How much to make room for.
@@ -71,7 +71,7 @@ struct Head {
     payload_bytes: usize,
 }
 
-/// Where the payload of something whole lies.
+/// The payload of a complete message or control frame.
 enum Whole {
     Message(Range<usize>),
     MessageInParts,
@@ -138,13 +138,13 @@ impl Inbound {
         self.start = self.end;
     }
 
-    /// Lets go of memory that nothing lies in.
+    /// Frees memory that is not in use.
     pub(super) fn rest(&mut self) {
         self.keep_at_most(0);
         self.read_bytes = SMALL_READ_BYTES;
     }
 
-    /// Lets go of memory that only a large message needed.
+    /// Frees memory that only a large message needed.
     pub(super) fn shrink(&mut self) {
         self.keep_at_most(KEPT_BYTES);
     }
@@ -187,7 +187,7 @@ impl Inbound {
         }))
     }
 
-    /// Reads the head of the next frame and refuses what may not come here; `None` where it is not all there.
+    /// Reads the head of the next frame and rejects what may not come here; `None` where it is not all there.
     fn head(&self) -> Result<Option<Head>, Violation> {
         let bytes = &self.buffer[self.start..self.end];
         let &[first, second, ..] = bytes else {
@@ -196,10 +196,10 @@ impl Inbound {
         let (is_last, opcode) = (first & 0x80 != 0, first & 0x0F);
         self.check_opcode(opcode, is_last)?;
         if first & 0x70 != 0 {
-            return Err(Violation::Protocol("reserved bits are set"));
+            return Err(Violation::Protocol("reserved bits set"));
         }
         if second & 0x80 == 0 {
-            return Err(Violation::Protocol("frames of clients have to be masked"));
+            return Err(Violation::Protocol("client frame is not masked"));
         }
         let (length_bytes, payload_bytes) = match second & 0x7F {
             126 => match bytes.get(2..4).and_then(|two| two.try_into().ok()) {
@@ -229,13 +229,13 @@ impl Inbound {
     fn check_opcode(&self, opcode: u8, is_last: bool) -> Result<(), Violation> {
         match opcode {
             BINARY => Err(Violation::Binary),
-            TEXT if self.in_parts => Err(Violation::Protocol("a message began within another")),
+            TEXT if self.in_parts => Err(Violation::Protocol("expected a continuation frame")),
             CONTINUATION if !self.in_parts => {
-                Err(Violation::Protocol("a message goes on that did not begin"))
+                Err(Violation::Protocol("unexpected continuation frame"))
             }
-            CLOSE | PING | PONG if !is_last => Err(Violation::Protocol("a control frame in parts")),
+            CLOSE | PING | PONG if !is_last => Err(Violation::Protocol("fragmented control frame")),
             TEXT | CONTINUATION | CLOSE | PING | PONG => Ok(()),
-            _ => Err(Violation::Protocol("there is no such opcode")),
+            _ => Err(Violation::Protocol("unknown opcode")),
         }
     }
 
@@ -252,7 +252,7 @@ impl Inbound {
             _ => true,
         };
         if !is_shortest {
-            return Err(Violation::Protocol("a length is not written the short way"));
+            return Err(Violation::Protocol("length is not minimally encoded"));
         }
         let limit = self.max_message_bytes;
         let payload_bytes = usize::try_from(payload_bytes).unwrap_or(usize::MAX);
@@ -260,7 +260,7 @@ impl Inbound {
             CONTINUATION => self.parts.len(),
             TEXT => 0,
             _ if payload_bytes > MAX_CONTROL_BYTES => {
-                return Err(Violation::Protocol("a control frame is too long"));
+                return Err(Violation::Protocol("control frame is too long"));
             }
             _ => 0,
         };
@@ -305,10 +305,10 @@ impl Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Protocol(why) => f.write_str(why),
-            Self::Binary => f.write_str("only text frames are understood"),
-            Self::NotUtf8 => f.write_str("text has to be UTF-8"),
-            Self::TooBig { limit } => write!(f, "a message may have {limit} bytes"),
+            Self::Protocol(reason) => f.write_str(reason),
+            Self::Binary => f.write_str("binary frames are not supported"),
+            Self::NotUtf8 => f.write_str("text frame is not UTF-8"),
+            Self::TooBig { limit } => write!(f, "message is larger than {limit} bytes"),
         }
     }
 }
@@ -328,14 +328,14 @@ fn control(opcode: u8, payload: &[u8]) -> Result<Incoming<'_>, Violation> {
         (_, [high, low, reason @ ..]) => {
             let code = u16::from_be_bytes([*high, *low]);
             if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
-                return Err(Violation::Protocol("there is no such close code"));
+                return Err(Violation::Protocol("invalid close code"));
             }
             match std::str::from_utf8(reason) {
                 Ok(_) => Ok(Incoming::Close(Some(code))),
                 Err(_) => Err(Violation::NotUtf8),
             }
         }
-        _ => Err(Violation::Protocol("half a close code")),
+        _ => Err(Violation::Protocol("truncated close code")),
     }
 }
 

@@ -3,8 +3,10 @@
 
 use prombus::{BudgetHold, ByteBudget};
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
-use tokio::net::TcpStream;
+use std::task::{Context, Poll, ready};
+use tokio::io::AsyncWrite;
 
 /// An array of frames is sent when it has grown to this.
 const ARRAY_BYTES: usize = 64 << 10;
@@ -30,8 +32,12 @@ pub(super) struct Outbound {
     buffer: Vec<u8>,
     /// Its memory, as the server's budget knows of it.
     counted: BudgetHold,
-    /// What lies before this has been sent.
+    /// Everything before this offset has been sent.
     sent: usize,
+    /// How many bytes were ever sent.
+    sent_total: u64,
+    /// The total at which the last ping is sent.
+    ping_ends_at: u64,
     /// Whether the client takes arrays of frames.
     takes_arrays: bool,
     /// Where the array begins that frames are being added to.
@@ -45,6 +51,8 @@ impl Outbound {
             buffer: Vec::new(),
             counted: memory.hold(0),
             sent: 0,
+            sent_total: 0,
+            ping_ends_at: 0,
             takes_arrays: false,
             array_at: None,
         }
@@ -98,6 +106,7 @@ impl Outbound {
 
     pub(super) fn ping(&mut self) {
         self.control(LAST_PING, &[]);
+        self.ping_ends_at = self.sent_total + self.waiting() as u64;
     }
 
     pub(super) fn pong(&mut self, payload: &[u8]) {
@@ -121,31 +130,53 @@ impl Outbound {
         self.buffer.len() - self.sent
     }
 
-    /// Sends as much as the socket takes now, and says whether that was all. Then `kept_bytes` of memory are kept.
-    pub(super) fn send(&mut self, stream: &TcpStream, kept_bytes: usize) -> io::Result<bool> {
+    /// Sends as much as the socket takes now; ready when that was everything. Then `kept_bytes` of memory are kept.
+    pub(super) fn poll_send(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: &mut (impl AsyncWrite + Unpin),
+        kept_bytes: usize,
+    ) -> Poll<io::Result<()>> {
         self.seal();
         while self.sent < self.buffer.len() {
-            match stream.try_write(&self.buffer[self.sent..]) {
-                Ok(sent) => self.sent += sent,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            let unsent = &self.buffer[self.sent..];
+            match Pin::new(&mut *stream).poll_write(context, unsent) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(sent)) => {
+                    self.sent += sent;
+                    self.sent_total += sent as u64;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
                     if self.sent >= CUT_BYTES {
                         self.buffer.drain(..self.sent);
                         self.sent = 0;
                     }
-                    return Ok(false);
+                    return Poll::Pending;
                 }
-                Err(error) => return Err(error),
             }
         }
+        // TLS may still hold the last record.
+        ready!(Pin::new(stream).poll_flush(context))?;
         self.sent = 0;
         self.buffer.clear();
         if self.buffer.capacity() > kept_bytes {
             self.buffer.shrink_to(kept_bytes);
         }
-        Ok(true)
+        Poll::Ready(Ok(()))
     }
 
-    /// Lets go of memory that nothing lies in.
+    /// How many bytes were ever sent.
+    pub(super) fn sent_total(&self) -> u64 {
+        self.sent_total
+    }
+
+    /// Whether the last ping was written to the socket.
+    pub(super) fn is_ping_sent(&self) -> bool {
+        self.sent_total >= self.ping_ends_at
+    }
+
+    /// Frees memory that is not in use.
     pub(super) fn rest(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = Vec::new();

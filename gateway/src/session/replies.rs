@@ -1,12 +1,12 @@
-//! What a client is still to be told, in the order of its frames. Events come in between, replies never overtake each
-//! other.
+//! The replies of a connection, in the order of its frames. Events are interleaved.
 
+use super::ack_publish::PendingAckPublish;
 use super::outbound::Outbound;
-use super::publishing::{Publishing, write_denied};
-use super::settling::Settling;
-use super::stepping::Stepping;
+use super::publish_batch::{PendingPublish, write_api_error};
+use super::settle_batch::PendingSettle;
 use super::subscriptions::Subscriptions;
-use crate::denied::Denied;
+use crate::api_error::ApiError;
+use crate::error_log::ErrorSource;
 use crate::gateway::Gateway;
 use prombus_api::frames::write_ok;
 use std::collections::VecDeque;
@@ -30,13 +30,13 @@ pub(super) enum Reply {
     Ok {
         corr: Option<Box<str>>,
     },
-    Denied {
-        why: Box<Denied>,
+    Error {
+        error: Box<ApiError>,
         corr: Option<Box<str>>,
     },
-    Publishing(Box<Publishing>),
-    Settling(Box<Settling>),
-    Stepping(Box<Stepping>),
+    Publish(Box<PendingPublish>),
+    Settle(Box<PendingSettle>),
+    AckPublish(Box<PendingAckPublish>),
 }
 
 impl Replies {
@@ -50,28 +50,28 @@ impl Replies {
         self.waiting.is_empty()
     }
 
-    /// Whether the client has to wait before it may say more.
+    /// Whether reading must pause.
     pub(super) fn is_full(&self) -> bool {
         self.frames >= MAX_WAITING_FRAMES || self.bytes >= MAX_WAITING_BYTES
     }
 
-    /// Writes the replies that are known, and says whether there were any. The next one wakes the task.
+    /// Writes the replies that are ready, and returns whether there were any. The next one wakes the task.
     pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
-        gateway: &Gateway,
+        (gateway, source): (&Gateway, &ErrorSource<'_>),
         subscriptions: &mut Subscriptions,
         outbound: &mut Outbound,
     ) -> bool {
         let mut has_written = false;
         while let Some(first) = self.waiting.front_mut() {
             let ready = match first {
-                Reply::Publishing(publishing) => {
-                    publishing.poll_replies(context, gateway, outbound)
+                Reply::Publish(pending) => {
+                    pending.poll_replies(context, (gateway, source), outbound)
                 }
-                Reply::Settling(settling) => settling.poll(context),
-                Reply::Stepping(stepping) => stepping.poll(context),
-                Reply::Ok { .. } | Reply::Denied { .. } => Poll::Ready(()),
+                Reply::Settle(pending) => pending.poll(context),
+                Reply::AckPublish(pending) => pending.poll(context),
+                Reply::Ok { .. } | Reply::Error { .. } => Poll::Ready(()),
             };
             if ready.is_pending() {
                 break;
@@ -79,7 +79,7 @@ impl Replies {
             if let Some(reply) = self.waiting.pop_front() {
                 self.frames -= reply.frames();
                 self.bytes -= reply.bytes();
-                reply.write(gateway, subscriptions, outbound);
+                reply.write((gateway, source), subscriptions, outbound);
             }
             has_written = true;
         }
@@ -96,31 +96,36 @@ const KEPT_REPLIES: usize = 64;
 impl Reply {
     fn frames(&self) -> usize {
         match self {
-            Self::Publishing(publishing) => publishing.frames(),
-            Self::Settling(settling) => settling.frames(),
-            Self::Stepping(stepping) => stepping.frames(),
-            Self::Ok { .. } | Self::Denied { .. } => 1,
+            Self::Publish(pending) => pending.frames(),
+            Self::Settle(pending) => pending.frames(),
+            Self::AckPublish(pending) => pending.frames(),
+            Self::Ok { .. } | Self::Error { .. } => 1,
         }
     }
 
     fn bytes(&self) -> usize {
         match self {
-            Self::Publishing(publishing) => publishing.bytes(),
-            Self::Stepping(stepping) => stepping.bytes(),
-            Self::Ok { .. } | Self::Denied { .. } | Self::Settling(_) => 0,
+            Self::Publish(pending) => pending.bytes(),
+            Self::AckPublish(pending) => pending.bytes(),
+            Self::Ok { .. } | Self::Error { .. } | Self::Settle(_) => 0,
         }
     }
 
-    fn write(self, gateway: &Gateway, subscriptions: &mut Subscriptions, outbound: &mut Outbound) {
+    fn write(
+        self,
+        (gateway, source): (&Gateway, &ErrorSource<'_>),
+        subscriptions: &mut Subscriptions,
+        outbound: &mut Outbound,
+    ) {
         match self {
             Self::Ok { corr } => outbound.frame(|out| write_ok(out, corr.as_deref())),
-            Self::Denied { why, corr } => write_denied(outbound, &why, corr.as_deref()),
-            Self::Settling(settling) => {
-                settling.reply(subscriptions, outbound, gateway.now_ms());
+            Self::Error { error, corr } => write_api_error(outbound, &error, corr.as_deref()),
+            Self::Settle(pending) => {
+                pending.reply(subscriptions, outbound, gateway.now());
             }
-            Self::Stepping(stepping) => stepping.reply(gateway, subscriptions, outbound),
-            // It wrote its replies as it learned of them.
-            Self::Publishing(_) => {}
+            Self::AckPublish(pending) => pending.reply((gateway, source), subscriptions, outbound),
+            // Its replies are written while it is polled.
+            Self::Publish(_) => {}
         }
     }
 }

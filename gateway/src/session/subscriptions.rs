@@ -1,11 +1,11 @@
-//! The subscriptions of one connection: found by topic and group, and asked for events in turn.
+//! The subscriptions of one connection: looked up by topic and group, and polled round robin.
 
-use super::bell::Bell;
-use super::flight::Flight;
 use super::outbound::Outbound;
-use super::publishing::write_denied;
-use crate::denied::Denied;
+use super::publish_batch::write_api_error;
+use super::waker::SubscriptionWaker;
+use crate::api_error::ApiError;
 use crate::gateway::Gateway;
+use crate::in_flight::{InFlight, Transport};
 use crate::limits::{ConnectionLimits, Limit};
 use prombus::{Delivery, Ended, Subscription, SubscriptionControl};
 use prombus_api::Code;
@@ -42,18 +42,18 @@ pub(super) struct Member {
     /// The topic or pattern as the client named it.
     pub(super) topic: Arc<str>,
     pub(super) group: Arc<str>,
-    /// The topics that it asked for beside.
+    /// Additional topics (fan-in).
     pub(super) more_topics: Vec<String>,
     pub(super) is_ephemeral: bool,
     pub(super) control: SubscriptionControl,
-    pub(super) flight: Flight,
+    pub(super) in_flight: InFlight,
     subscription: Subscription,
-    bell: Arc<Bell>,
+    woken: Arc<SubscriptionWaker>,
     waker: Waker,
     /// Whether it may have something.
     is_ready: bool,
     /// Since when it was waited for, where it had nothing.
-    asked_ms: u64,
+    idle_since_ms: u64,
 }
 
 /// How far delivering came.
@@ -64,7 +64,7 @@ pub(super) enum Delivered {
     /// There may be more.
     More,
     /// The rate limit allows the next one then.
-    Slowed { again_ms: u64 },
+    Throttled { again_ms: u64 },
 }
 
 impl Member {
@@ -77,20 +77,20 @@ impl Member {
     ) -> Self {
         let is_ephemeral = group.is_none();
         let group = group.unwrap_or_else(|| subscription.group().into());
-        let bell = Bell::new(task);
+        let woken = SubscriptionWaker::new(task);
         Self {
             number: 0,
             topic,
             more_topics,
             is_ephemeral,
             control: subscription.control(),
-            flight: Flight::new(group.clone()),
+            in_flight: InFlight::new(group.clone(), Transport::WebSocket),
             group,
             subscription,
-            waker: bell.clone().into(),
-            bell,
+            waker: woken.clone().into(),
+            woken,
             is_ready: true,
-            asked_ms: now_ms,
+            idle_since_ms: now_ms,
         }
     }
 
@@ -104,20 +104,20 @@ impl Member {
         self.more_topics.is_empty() && !prombus::Pattern::is_pattern(&self.topic)
     }
 
-    /// What the client is told when the subscription ends without being asked to.
-    fn ending(&self) -> Denied {
-        let (code, why) = match self.subscription.ended() {
-            Some(Ended::TopicDeleted) => (Code::UnknownTopic, "the topic was deleted"),
-            Some(Ended::GroupRemoved) => (Code::NotSubscribed, "the group was removed"),
-            Some(Ended::TakenOver) => (Code::LeaseLost, "another server has the group"),
+    /// The error for a subscription that ended by itself.
+    fn ending(&self) -> ApiError {
+        let (code, reason) = match self.subscription.ended() {
+            Some(Ended::TopicDeleted) => (Code::UnknownTopic, "topic deleted"),
+            Some(Ended::GroupRemoved) => (Code::NotSubscribed, "group removed"),
+            Some(Ended::TakenOver) => (Code::LeaseLost, "group taken over by another server"),
             Some(Ended::BusClosed | Ended::Unsubscribed) | None => {
-                (Code::ShuttingDown, "the server is going down")
+                (Code::ShuttingDown, "server is shutting down")
             }
         };
         let (topic, group) = (&self.topic, &self.group);
-        Denied::new(
+        ApiError::new(
             code,
-            format!("the subscription of {group} to {topic} ended: {why}"),
+            format!("subscription of group {group} to {topic} ended: {reason}"),
         )
     }
 }
@@ -156,10 +156,10 @@ impl Subscriptions {
 
     /// Whether nothing is delivered and not settled.
     pub(super) fn is_settled(&self) -> bool {
-        self.all.iter().all(|member| member.flight.is_empty())
+        self.all.iter().all(|member| member.in_flight.is_empty())
     }
 
-    /// The subscription that the client named like this.
+    /// The subscription with these names.
     pub(super) fn find(&self, topic: &str, group: &str) -> Option<&Member> {
         let is_named = |member: &Member| *member.topic == *topic && *member.group == *group;
         self.look_for(is_named)
@@ -171,18 +171,18 @@ impl Subscriptions {
         &'a self,
         topic: &'a str,
         group: &str,
-    ) -> Result<(&'a Member, Option<&'a str>), Denied> {
+    ) -> Result<(&'a Member, Option<&'a str>), ApiError> {
         if let Some(member) = self.find(topic, group) {
             return Ok((member, Some(topic).filter(|_| member.is_of_one_topic())));
         }
         let serves =
-            |member: &Member| *member.group == *group && member.control.is_served_from(topic);
+            |member: &Member| *member.group == *group && member.control.is_member_of(topic);
         let member = self.look_for(serves).ok_or_else(|| unknown(topic, group))?;
         Ok((member, Some(topic)))
     }
 
-    /// The subscription that the client named like this, or what the client is told.
-    pub(super) fn named(&self, topic: &str, group: &str) -> Result<&Member, Denied> {
+    /// The subscription with these names, or an error.
+    pub(super) fn named(&self, topic: &str, group: &str) -> Result<&Member, ApiError> {
         self.find(topic, group).ok_or_else(|| unknown(topic, group))
     }
 
@@ -190,9 +190,9 @@ impl Subscriptions {
         self.all.iter().find(|member| member.number == number)
     }
 
-    pub(super) fn flight_of(&mut self, number: u64) -> Option<&mut Flight> {
+    pub(super) fn in_flight_of(&mut self, number: u64) -> Option<&mut InFlight> {
         let member = self.all.iter_mut().find(|member| member.number == number);
-        member.map(|member| &mut member.flight)
+        member.map(|member| &mut member.in_flight)
     }
 
     fn look_for(&self, is_meant: impl Fn(&Member) -> bool) -> Option<&Member> {
@@ -209,7 +209,7 @@ impl Subscriptions {
     pub(super) fn remove(&mut self, gateway: &Gateway, number: u64) -> Option<Member> {
         let at = self.all.iter().position(|member| member.number == number)?;
         let mut member = self.all.swap_remove(at);
-        member.flight.end(gateway, member.is_ephemeral);
+        member.in_flight.end(gateway, member.is_ephemeral);
         Some(member)
     }
 
@@ -220,9 +220,9 @@ impl Subscriptions {
     }
 
     /// Forgets deliveries whose leases have run out.
-    pub(super) fn expire(&mut self, now_ms: u64) {
+    pub(super) fn expire(&mut self, monotonic_ms: u64) {
         for member in &mut self.all {
-            member.flight.expire(now_ms);
+            member.in_flight.expire(monotonic_ms);
         }
     }
 
@@ -246,7 +246,7 @@ impl Subscriptions {
             let Some(member) = self.all.get_mut(self.turn) else {
                 break;
             };
-            member.is_ready |= member.bell.has_rung();
+            member.is_ready |= member.woken.take_woken();
             if !member.is_ready {
                 continue;
             }
@@ -258,10 +258,12 @@ impl Subscriptions {
                         .rate_limited(Limit::ConnDelivery)
                         .increment();
                     for topic in member.control.topics() {
-                        gateway.slowed.note(topic, member.group.clone(), now_ms);
+                        gateway
+                            .throttled
+                            .record(topic, member.group.clone(), now_ms);
                     }
                     let again_ms = now_ms.saturating_add(retry.ms);
-                    return Delivered::Slowed { again_ms };
+                    return Delivered::Throttled { again_ms };
                 }
             };
             let polled = member.poll(granted, room, &mut self.deliveries);
@@ -272,11 +274,11 @@ impl Subscriptions {
                 }
                 Poll::Pending => {
                     member.is_ready = false;
-                    member.asked_ms = now_ms;
+                    member.idle_since_ms = now_ms;
                 }
                 Poll::Ready(false) => {
                     let number = member.number;
-                    write_denied(outbound, &member.ending(), None);
+                    write_api_error(outbound, &member.ending(), None);
                     self.remove(gateway, number);
                 }
             }
@@ -302,11 +304,12 @@ impl Member {
         deliveries: &mut Vec<Delivery>,
         now_ms: u64,
     ) {
-        self.flight.expire(now_ms);
+        let now = gateway.now();
+        self.in_flight.expire(now.monotonic_ms);
         if let Some(first) = deliveries.first() {
-            let waited_ms = now_ms.saturating_sub(self.asked_ms);
-            self.flight.polled(gateway, first, waited_ms);
-            self.asked_ms = now_ms;
+            let waited_ms = now_ms.saturating_sub(self.idle_since_ms);
+            self.in_flight.polled(gateway, first, waited_ms);
+            self.idle_since_ms = now_ms;
         }
         for delivery in deliveries.drain(..) {
             let context = DeliveryContext {
@@ -324,14 +327,14 @@ impl Member {
                     context,
                 );
             });
-            self.flight.deliver(gateway, &delivery, now_ms);
+            self.in_flight.deliver(gateway, &delivery, now);
         }
     }
 }
 
-fn unknown(topic: &str, group: &str) -> Denied {
-    Denied::new(
+fn unknown(topic: &str, group: &str) -> ApiError {
+    ApiError::new(
         Code::NotSubscribed,
-        format!("this connection has no subscription of group {group:?} to {topic:?}"),
+        format!("group {group:?} is not subscribed to {topic:?} on this connection"),
     )
 }

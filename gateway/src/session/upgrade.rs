@@ -1,11 +1,13 @@
 //! The handshake: from an HTTP request to a session on the same connection.
 
 use super::Session;
+use crate::api_error::ApiError;
 use crate::auth::Grant;
 use crate::credentials;
-use crate::denied::Denied;
 use crate::gateway::Gateway;
 use crate::http;
+use crate::peer::Peer;
+use crate::transport::Transport;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use axum::response::{IntoResponse, Response};
@@ -17,7 +19,6 @@ use prombus_api::Code;
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::net::TcpStream;
 
 /// What the protocol has the server append to the client's key.
 const KEY_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -25,7 +26,7 @@ const KEY_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const KEY_BYTES: usize = 24;
 
 /// Where a request leaves the session that is to go on with its connection, in the extensions of the request. The task
-/// of the connection runs it, so that a session is owned by whoever owns its connection.
+/// of the connection runs it, so that a session is owned by the task of its connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NextSession(Arc<Mutex<Option<Waiting>>>);
 
@@ -56,55 +57,53 @@ pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
         && has_token(headers, &header::UPGRADE, "websocket")
 }
 
-/// Answers a request for a WebSocket. The token may stand in `Authorization: Bearer` or, for browsers, in `?token=`;
-/// one that is not good ends it here, and without one the session waits for AUTH.
-pub(crate) async fn upgrade(gateway: Arc<Gateway>, mut request: Request) -> Response {
+/// Upgrades a request to a WebSocket. The token is in `Authorization: Bearer` or, for browsers, in `?token=`; an invalid one
+/// is rejected here, and without one the session waits for AUTH.
+pub(crate) async fn upgrade(
+    gateway: Arc<Gateway>,
+    peer: Peer,
+    mut request: Request,
+) -> Result<Response, ApiError> {
     let accept = match accept_key(&request) {
         Ok(accept) => accept,
-        Err(refused) => return *refused,
+        Err(rejected) => return Ok(*rejected),
     };
-    let grant = match credentials::token(request.headers(), request.uri()) {
-        Ok(token) => grant(&gateway, token).await,
-        Err(why) => Err(why.into()),
-    };
-    let grant = match grant {
-        Ok(grant) => grant,
-        Err(why) => return refuse(&gateway, why),
-    };
+    let token = credentials::token(request.headers(), request.uri())?;
+    let grant = grant(&gateway, &peer, token).await?;
     let on_upgrade = hyper::upgrade::on(&mut request);
     let Some(next) = request.extensions().get::<NextSession>() else {
-        let why = "this connection cannot become a WebSocket";
-        return refuse(&gateway, Denied::new(Code::BadFrame, why));
+        let message = "connection cannot be upgraded";
+        return Err(ApiError::new(Code::BadFrame, message));
     };
-    next.put(begin(gateway, on_upgrade, grant));
+    next.put(begin(gateway, peer, on_upgrade, grant));
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
     headers.remove(header::CONTENT_LENGTH);
-    response
+    Ok(response)
 }
 
-async fn begin(gateway: Arc<Gateway>, on_upgrade: OnUpgrade, grant: Option<Grant>) {
+async fn begin(gateway: Arc<Gateway>, peer: Peer, on_upgrade: OnUpgrade, grant: Option<Grant>) {
     // A client that is gone before its session began needs no answer.
     let Ok(upgraded) = on_upgrade.await else {
         return;
     };
-    let Ok(Parts { io, read_buf, .. }) = Upgraded::downcast::<TokioIo<TcpStream>>(upgraded) else {
+    let Ok(Parts { io, read_buf, .. }) = Upgraded::downcast::<TokioIo<Transport>>(upgraded) else {
         return;
     };
-    Session::serve(gateway, io.into_inner(), &read_buf, grant).await;
+    Session::serve(gateway, io.into_inner(), peer, &read_buf, grant).await;
 }
 
 /// Checks the handshake and answers its key.
 fn accept_key(request: &Request) -> Result<HeaderValue, Box<Response>> {
     let headers = request.headers();
-    let bad = |why: &str| Box::new(http::denied(Denied::new(Code::BadFrame, why)));
+    let bad = |reason: &str| Box::new(http::error(ApiError::new(Code::BadFrame, reason)));
     let is_handshake = request.method() == Method::GET && request.version() == Version::HTTP_11;
     if !is_handshake || !is_upgrade(headers) {
-        let why = "this is a WebSocket: ask for it with GET, HTTP/1.1 and an Upgrade header";
-        let mut response = bad(why);
+        let message = "WebSocket endpoint: use GET, HTTP/1.1 and an Upgrade header";
+        let mut response = bad(message);
         *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
         let headers = response.headers_mut();
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
@@ -130,23 +129,23 @@ fn accept_key(request: &Request) -> Result<HeaderValue, Box<Response>> {
     digest.update(key.as_bytes());
     digest.update(KEY_SUFFIX);
     let accept = BASE64.encode(digest.finish());
-    HeaderValue::try_from(accept).map_err(|_| bad("the key cannot be answered"))
+    HeaderValue::try_from(accept).map_err(|_| bad("invalid Sec-WebSocket-Key"))
 }
 
-/// What a token is good for. Without one that is left open, unless everybody may come in.
-async fn grant(gateway: &Gateway, token: Option<String>) -> Result<Option<Grant>, Denied> {
+/// The rights of a token or of a certificate. Without either the session waits for AUTH, unless auth is off.
+async fn grant(
+    gateway: &Gateway,
+    peer: &Peer,
+    token: Option<String>,
+) -> Result<Option<Grant>, ApiError> {
     if token.is_none() && !gateway.auth.is_off() {
-        return Ok(None);
+        let subject = peer.subject.as_deref();
+        return Ok(subject.and_then(|subject| gateway.auth.client(subject)));
     }
     let granted = gateway
         .auth
         .authenticate(token.as_deref(), gateway.now_ms());
     Ok(Some(granted.await?))
-}
-
-fn refuse(gateway: &Gateway, why: Denied) -> Response {
-    gateway.note(&why);
-    http::denied(why)
 }
 
 fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {

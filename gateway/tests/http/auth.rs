@@ -101,7 +101,7 @@ async fn each_route_needs_its_right() {
     let server = start().await;
     let mut client = server.client().await;
     let pull = r#"{"topic":"T","group":"g","max":1}"#;
-    let settle = r#"{"topic":"T","group":"g","ids":[],"extend_ms":1}"#;
+    let settle = r#"{"topic":"T","group":"g","ids":[]}"#;
     let seek = r#"{"topic":"T","group":"g","from":"earliest","dry_run":true}"#;
     let redrive = r#"{"topic":"T","dry_run":true}"#;
     // The right that is needed, and those that are not enough. Whoever may administer a topic may look at its groups,

@@ -157,6 +157,12 @@ impl Client {
 }
 
 impl Head {
+    /// All values of a header.
+    pub(crate) fn headers(&self, name: &str) -> Vec<&str> {
+        let found = self.headers.iter().filter(|(found, _)| found == name);
+        found.map(|(_, value)| value.as_str()).collect()
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(found, _)| found == name);
         found.map(|(_, value)| value.as_str())

@@ -1,6 +1,6 @@
 //! `/dlq` and `/dlq/redrive`.
 
-mod removing;
+mod remove;
 mod rights;
 
 use super::client::Client;
@@ -147,8 +147,8 @@ async fn what_dies_again_is_not_sent_again() {
             (&refused["redriven"], &refused["failed"][0]["id"]),
             (&json!(0), &second)
         );
-        let why = refused["failed"][0]["error"].as_str().expect("a reason");
-        assert!(why.contains("force"), "{why}");
+        let error = refused["failed"][0]["error"].as_str().expect("a reason");
+        assert!(error.contains("force"), "{error}");
     }
     let forced = redrive(
         &mut client,

@@ -6,7 +6,7 @@ use flate2::read::GzDecoder;
 use prombus::{BusOptions, PublishOptions};
 use prombus_gateway::GatewayOptions;
 use prombus_gateway::auth::Authenticator;
-use prombus_store::file::FileStore;
+use prombus_log::FileStore;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;

@@ -130,3 +130,72 @@ async fn delivery_is_slowed_and_nothing_is_dropped() {
         "{metrics}"
     );
 }
+
+/// A body of many lines takes what there is and waits; it does not take what others are to have.
+#[tokio::test]
+async fn many_lines_do_not_overdraw_the_bucket_of_others() {
+    let rate = Rate {
+        capacity: 10,
+        refill_per_sec: 100,
+    };
+    let server = Running::with(GatewayOptions {
+        topic_rates: vec![("t".to_owned(), rate)],
+        ..GatewayOptions::default()
+    })
+    .await;
+    let mut bulk = server.client().await;
+    let lines = "1\n".repeat(150);
+    let length = lines.len().to_string();
+    let headers = [
+        ("content-type", "application/x-ndjson"),
+        ("content-length", length.as_str()),
+    ];
+    bulk.send(head("POST", "/publish/t", &headers).as_bytes())
+        .await;
+    bulk.send(lines.as_bytes()).await;
+    // What was read is stored while the rest waits for tokens.
+    let mut tail = 0;
+    for _ in 0..500 {
+        tail = server.bus().topic("t").map_or(0, |topic| topic.tail_seq);
+        if tail >= 10 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert!((10..150).contains(&tail), "{tail}");
+    // An empty bucket has its next token after 10 ms; one that 150 lines had overdrawn would need more than a second.
+    let reply = server.client().await.post("/publish/t", "2").await;
+    if reply.head.status != 200 {
+        reply.is_error(429, "rate_limited");
+        let retry_after_ms = reply.json()["retry_after_ms"].as_u64().expect("a time");
+        assert!(retry_after_ms <= 10, "{retry_after_ms}");
+    }
+    assert_eq!(bulk.reply(false).await.ok()["published"], 150);
+}
+
+#[tokio::test]
+async fn a_line_that_gets_no_token_for_long_ends_the_body() {
+    let rate = Rate {
+        capacity: 2,
+        refill_per_sec: 1,
+    };
+    tokio::time::pause();
+    let server = Running::with(GatewayOptions {
+        // A token a second, of a clock that stands still.
+        clock: std::sync::Arc::new(prombus_store::ManualClock::at(1_000)),
+        topic_rates: vec![("t".to_owned(), rate)],
+        ..GatewayOptions::default()
+    })
+    .await;
+    let mut client = server.client().await;
+    let ndjson = [("content-type", "application/x-ndjson")];
+    let reply = client
+        .request("POST", "/publish/t", &ndjson, "1\n".repeat(5).as_bytes())
+        .await;
+    let body = reply.json();
+    assert_eq!(reply.head.status, 429, "{body}");
+    assert_eq!((&body["lines"], &body["published"]), (&2.into(), &2.into()));
+    assert_eq!(body["stopped"]["code"], "rate_limited");
+    assert!(body["stopped"]["retry_after_ms"].as_u64() > Some(0));
+    assert_eq!(server.bus().topic("t").expect("a topic").tail_seq, 2);
+}

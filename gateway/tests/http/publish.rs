@@ -5,7 +5,7 @@ use prombus::BusOptions;
 use prombus_gateway::GatewayOptions;
 use prombus_gateway::auth::Authenticator;
 use prombus_gateway::limits::LimitsConfig;
-use prombus_store::file::FileStore;
+use prombus_log::FileStore;
 use std::sync::Arc;
 
 #[tokio::test]
@@ -79,6 +79,8 @@ async fn what_is_wrong_is_said() {
         ("/publish/a+b", "1", 400, "bad_topic"),
         ("/publish/t?ts=soon", "1", 400, "bad_frame"),
         ("/publish/t?id=%0A", "1", 400, "bad_frame"),
+        ("/publish/t?id=%20a", "1", 400, "bad_frame"),
+        ("/publish/t?id=a+", "1", 400, "bad_frame"),
         ("/publish/t?key=%", "1", 400, "bad_frame"),
     ] {
         client.post(target, body).await.is_error(status, code);

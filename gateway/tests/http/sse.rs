@@ -112,12 +112,45 @@ async fn a_client_goes_on_where_it_was() {
         }
     }
     assert_eq!(seen, (1..=1_000).collect::<Vec<u64>>());
-    let mut client = server.client().await;
+}
+
+/// An error status would make a browser give up for good.
+#[tokio::test]
+async fn a_last_event_id_that_is_not_there_is_told_in_the_stream() {
+    let server = Running::start().await;
+    server.fill("t", 3).await;
     let unknown = [("last-event-id", "nobody")];
-    client
-        .request("GET", "/sse?topic=t", &unknown, b"")
-        .await
-        .is_error(404, "unknown_id");
+    let mut stream = Stream::open(&server, "/sse?topic=t", &unknown).await;
+    let gap = stream.next().await.expect("a message");
+    assert_eq!(gap.event, "gap");
+    let body: Value = serde_json::from_str(&gap.data).expect("an error");
+    assert_eq!(body["code"], "unknown_id");
+    for number in 1..=3 {
+        assert_eq!(stream.payload().await, number);
+    }
+}
+
+#[tokio::test]
+async fn a_topic_that_does_not_exist_yet_is_waited_for() {
+    let server = Running::with(GatewayOptions {
+        ping_interval_ms: 20,
+        ..GatewayOptions::default()
+    })
+    .await;
+    let mut latest = Stream::open(&server, "/sse?topic=new", &[]).await;
+    let mut earliest = Stream::open(&server, "/sse?topic=new&from=earliest", &[]).await;
+    assert_eq!(latest.part().await.as_deref(), Some(":"));
+    assert!(
+        server.bus().topic("new").is_err(),
+        "looking does not make a topic"
+    );
+    server.fill("new", 2).await;
+    for stream in [&mut latest, &mut earliest] {
+        assert_eq!(stream.payload().await, 1);
+        assert_eq!(stream.payload().await, 2);
+    }
+    server.bus().delete_topic("new").await.expect("deleted");
+    assert_eq!(latest.next().await.expect("the end").event, "end");
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ async fn each_frame_of_an_array_stands_for_itself() {
     socket
         .send_text(
             r#"[{"op":"PUBLISH","topic":"t","payload":1,"corr":"1"},{"op":"NO","corr":"2"},7,
-               {"op":"PUBLISH","topic":"t","payload":2,"corr":"4"}, {"op":"PUB"#,
+               {"op":"PUBLISH","topic":"t","payload":2,"corr":"4"}]"#,
         )
         .await;
     for (corr, code) in [
@@ -56,12 +56,27 @@ async fn each_frame_of_an_array_stands_for_itself() {
         (Some("2"), Some("unknown_op")),
         (None, Some("bad_frame")),
         (Some("4"), None),
-        (None, Some("bad_json")),
     ] {
         let reply = socket.reply().await;
         assert_eq!(reply["corr"].as_str(), corr, "{reply}");
         assert_eq!(reply["code"].as_str(), code, "{reply}");
     }
+}
+
+#[tokio::test]
+async fn nothing_of_an_array_that_is_not_closed_runs() {
+    let served = serve().await;
+    let mut socket = served.connect().await;
+    let frame = r#"{"op":"PUBLISH","topic":"t","payload":1,"corr":"1"}"#;
+    for open in [
+        format!("[{frame}"),
+        format!("[{frame},"),
+        format!("[{frame},{{\"op\":\"PUB"),
+    ] {
+        socket.send_text(&open).await;
+        assert_eq!(socket.reply().await["code"], "bad_json", "{open}");
+    }
+    assert!(served.gateway.bus().topic("t").is_err());
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ async fn a_session_counts_what_it_does() {
     assert_eq!(served.metric("ws_connections"), Some(1.0));
     assert_eq!(of_group("events_delivered_total"), Some(5.0));
     assert_eq!(of_group("ws_inflight"), Some(5.0));
-    let samples = served.gateway.bus().group_samples().await.expect("samples");
+    let samples = served.gateway.bus().group_metrics().await.expect("samples");
     let sample = &samples[0];
     assert_eq!((&*sample.topic, &*sample.group), ("t", "g"));
     assert_eq!(

@@ -1,7 +1,11 @@
 //! Clients that do not do their part: they get less, and nobody else does.
 
-use crate::support::{Served, Socket, masked, publish, serve};
+use crate::support::{PONG, Served, Socket, masked, publish, serve, serve_with};
+use prombus::PublishOptions;
+use prombus_gateway::GatewayOptions;
+use prombus_gateway::auth::Authenticator;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Fills a topic with large events.
 async fn fill(served: &Served, count: usize) {
@@ -204,4 +208,35 @@ async fn acknowledge(socket: &mut Socket, event: Value) -> u64 {
         json!({"op":"ACK","topic":event["topic"],"group":event["group"],"id":event["event"]["id"]});
     socket.send(ack).await;
     u64::from(event["topic"] != "all")
+}
+
+/// A ping that waits behind other data in the send buffer is not one that was not answered.
+#[tokio::test]
+async fn a_slow_reader_is_not_closed_for_a_ping_that_it_could_not_see() {
+    let options = GatewayOptions {
+        ping_interval_ms: 100,
+        pong_timeout_ms: 2_000,
+        ..GatewayOptions::default()
+    };
+    let served = serve_with(Authenticator::off(), options).await;
+    let mut slow = served.connect().await;
+    let options = json!({"maxInFlight":100_000,"batchSize":1000,"ackTimeoutMs":600_000});
+    slow.subscribe("large", "slow", options).await;
+    let mut batch = served.gateway.bus().batch();
+    let payload = format!("\"{}\"", "x".repeat(50_000));
+    for _ in 0..1_000 {
+        batch.add("large", &payload, &PublishOptions::default());
+    }
+    for result in served.gateway.bus().publish_batch(batch).await {
+        result.expect("published");
+    }
+    // Far longer than a ping and its pong may take.
+    tokio::time::sleep(Duration::from_millis(4_000)).await;
+    for seq in 1..=1_000 {
+        assert_eq!(slow.event().await["event"]["seq"], seq);
+        slow.send_frame(0x80 | PONG, b"").await;
+    }
+    // Once it could see the ping, it has to answer.
+    let (code, reason) = slow.close().await;
+    assert_eq!((code, reason.as_str()), (Some(1002), "pong timeout"));
 }

@@ -1,7 +1,7 @@
 //! Reading from bad bytes which events they were: the JSON in them usually still tells.
 
-use super::{Damage, DamageKind, DamagedEvent, MAX_NAMED};
 use crate::files::File;
+use prombus_store::{Damage, DamageKind, DamagedEvent, MAX_NAMED};
 use std::io;
 use std::ops::Range;
 
@@ -10,38 +10,36 @@ const MAX_TEXT_BYTES: usize = 256;
 /// What every event's JSON starts with.
 const ID_MARK: &[u8] = br#"{"id":""#;
 
-impl Damage {
-    /// Describes a bad stretch of a segment's file.
-    pub(crate) fn read(segment: u64, file: &dyn File, range: Range<u64>) -> io::Result<Self> {
-        let mut bytes = vec![0; (range.end - range.start) as usize];
-        let read = file.read_at(&mut bytes, range.start)?;
-        bytes.truncate(read);
-        Ok(Self::describe(segment, range.start, &bytes))
-    }
+/// Describes a bad stretch of a segment's file.
+pub(crate) fn read_damage(segment: u64, file: &dyn File, range: Range<u64>) -> io::Result<Damage> {
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    let read = file.read_at(&mut bytes, range.start)?;
+    bytes.truncate(read);
+    Ok(describe(segment, range.start, &bytes))
+}
 
-    /// Describes the bad bytes of a segment.
-    pub(crate) fn describe(segment: u64, from: u64, bytes: &[u8]) -> Self {
-        let starts: Vec<usize> = (0..bytes.len())
-            .filter(|&at| starts_event(&bytes[at..]))
-            .collect();
-        let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
-        let events = starts.iter().zip(ends).map(|(&start, end)| {
-            let event = &bytes[start..end];
-            let topic = text_after(event, br#","topic":""#, b'"');
-            let seq = text_after(event, br#"","seq":"#, b',').and_then(|seq| seq.parse().ok());
-            DamagedEvent {
-                topic,
-                seq,
-                id: text_before(&event[ID_MARK.len()..], b'"'),
-            }
-        });
-        Self {
-            from,
-            to: from + bytes.len() as u64,
-            events: events.take(MAX_NAMED).collect(),
-            more: starts.len().saturating_sub(MAX_NAMED) as u64,
-            ..Self::of(DamageKind::Corrupt, segment)
+/// Describes the bad bytes of a segment.
+pub(crate) fn describe(segment: u64, from: u64, bytes: &[u8]) -> Damage {
+    let starts: Vec<usize> = (0..bytes.len())
+        .filter(|&at| starts_event(&bytes[at..]))
+        .collect();
+    let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
+    let events = starts.iter().zip(ends).map(|(&start, end)| {
+        let event = &bytes[start..end];
+        let topic = text_after(event, br#","topic":""#, b'"');
+        let seq = text_after(event, br#"","seq":"#, b',').and_then(|seq| seq.parse().ok());
+        DamagedEvent {
+            topic,
+            seq,
+            id: text_before(&event[ID_MARK.len()..], b'"'),
         }
+    });
+    Damage {
+        from,
+        to: from + bytes.len() as u64,
+        events: events.take(MAX_NAMED).collect(),
+        more: starts.len().saturating_sub(MAX_NAMED) as u64,
+        ..Damage::of(DamageKind::Corrupt, segment)
     }
 }
 

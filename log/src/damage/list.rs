@@ -1,10 +1,12 @@
 //! All findings of a log, and the notes that keep them beside the data.
 
-use super::{Damage, DamageKind, note};
+use super::note;
 use crate::files::{Files, read_whole, write_whole};
 use crate::options::Listener;
+use prombus_store::LockExt;
+use prombus_store::{Damage, DamageKind, LostSeqs, MAX_NAMED};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The most findings that are remembered; beyond it only the count grows.
 pub const MAX_FINDINGS: usize = 10_000;
@@ -75,7 +77,7 @@ impl DamageList {
         let mut known = self.known();
         let mut places = known.findings.iter();
         let is_new = match places.position(|one| one.is_same_place(damage)) {
-            Some(at) => known.findings[at].learn(damage),
+            Some(at) => merge_finding(&mut known.findings[at], damage),
             None if known.findings.len() >= MAX_FINDINGS => {
                 known.dropped += 1;
                 false
@@ -100,29 +102,26 @@ impl DamageList {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.guard()
     }
 }
 
-impl Damage {
-    /// Takes over what another finding about the same place knows more. False if it knows nothing more.
-    fn learn(&mut self, other: &Self) -> bool {
-        let mut has_learned = false;
-        for lost in &other.lost {
-            let covers = |known: &super::LostSeqs| {
-                known.topic == lost.topic && known.from <= lost.from && lost.to <= known.to
-            };
-            if self.lost.len() < super::MAX_NAMED && !self.lost.iter().any(covers) {
-                self.lost.push(lost.clone());
-                has_learned = true;
-            }
-        }
-        if self.file.is_none() && other.file.is_some() {
-            self.file.clone_from(&other.file);
+/// Takes over what another finding about the same place knows more. False if it knows nothing more.
+fn merge_finding(known: &mut Damage, other: &Damage) -> bool {
+    let mut has_learned = false;
+    for lost in &other.lost {
+        let covers =
+            |one: &LostSeqs| one.topic == lost.topic && one.from <= lost.from && lost.to <= one.to;
+        if known.lost.len() < MAX_NAMED && !known.lost.iter().any(covers) {
+            known.lost.push(lost.clone());
             has_learned = true;
         }
-        has_learned
     }
+    if known.file.is_none() && other.file.is_some() {
+        known.file.clone_from(&other.file);
+        has_learned = true;
+    }
+    has_learned
 }
 
 /// A line of a note. What another version wrote still counts as damage of its segment.

@@ -6,10 +6,11 @@
 //! error of a later write-back is certain to be reported only to a descriptor that was open meanwhile.
 
 use super::{File, Files};
+use prombus_store::LockExt;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
 /// Another folder, with a limit on the descriptors of idle files.
 pub(crate) struct BoundedFiles {
@@ -54,7 +55,7 @@ impl BoundedFiles {
     }
 
     fn handles(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<Handle>>>> {
-        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+        self.handles.guard()
     }
 
     /// Adds a handle and lets it open its file. The names are not locked meanwhile, since making a file may take long;
@@ -184,7 +185,7 @@ impl OpenFiles {
     }
 
     fn ring(&self) -> MutexGuard<'_, VecDeque<Weak<Handle>>> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ring.guard()
     }
 
     /// Adds a handle that was just opened, and closes idle ones beyond the limit.
@@ -241,7 +242,7 @@ fn is_out_of_descriptors(_: &io::Error) -> bool {
 
 impl Handle {
     fn state(&self) -> MutexGuard<'_, HandleState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.guard()
     }
 
     fn has_unsynced_writes(&self) -> bool {
@@ -318,8 +319,8 @@ impl File for Handle {
         self.file_to_write()?.truncate(bytes)
     }
 
-    fn make_room(&self, from: u64, to: u64) -> io::Result<()> {
-        self.file_to_write()?.make_room(from, to)
+    fn preallocate(&self, from: u64, to: u64) -> io::Result<()> {
+        self.file_to_write()?.preallocate(from, to)
     }
 }
 

@@ -16,8 +16,9 @@ use super::{File, Files};
 use content::Content;
 use file::FaultFile;
 use names::Names;
+use prombus_store::LockExt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A handle on a folder that lies like a disk. Each handle stands for one process: the lock belongs to it.
 pub struct FaultFiles {
@@ -320,5 +321,5 @@ fn input_output_error() -> io::Error {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.guard()
 }

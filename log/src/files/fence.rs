@@ -2,6 +2,7 @@
 //! one still has under way must not reach the disk any more, or two logs would write to it at once.
 
 use super::{File, Files};
+use prombus_store::RwLockExt;
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -44,7 +45,7 @@ impl FencedFiles {
 impl Fence {
     /// Lets a change happen for as long as this is held.
     fn pass(&self) -> io::Result<RwLockReadGuard<'_, bool>> {
-        let is_closed = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let is_closed = self.0.read_guard();
         if *is_closed {
             let cause = "the log was opened anew; this one may not write any more";
             return Err(io::Error::other(cause));
@@ -115,9 +116,9 @@ impl File for FencedFile {
         self.file.truncate(bytes)
     }
 
-    fn make_room(&self, from: u64, to: u64) -> io::Result<()> {
+    fn preallocate(&self, from: u64, to: u64) -> io::Result<()> {
         let _passed = self.fence.pass()?;
-        self.file.make_room(from, to)
+        self.file.preallocate(from, to)
     }
 }
 
@@ -135,7 +136,7 @@ mod tests {
         files.close();
         assert!(file.write_at(b"behind", 0).is_err());
         assert!(file.sync().is_err() && file.truncate(0).is_err());
-        assert!(file.make_room(6, 9).is_err());
+        assert!(file.preallocate(6, 9).is_err());
         assert!(files.create("two").is_err() && files.remove("one").is_err());
         assert!(files.rename("one", "two").is_err() && files.sync_names().is_err());
         let mut read = [0; 6];

@@ -1,15 +1,16 @@
 //! Files of the operating system.
 
 use super::{File, Files};
+use prombus_store::LockExt;
 use std::fs::{self, DirBuilder, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The file that versions lock which do not lock the folder itself; it is never listed.
 const LOCK_NAME: &str = "LOCK";
-/// Events are nobody's business but the server's.
+/// Only the server reads these files.
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
@@ -169,7 +170,7 @@ impl Files for OsFiles {
     }
 
     fn lock(&self) -> io::Result<()> {
-        let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.lock.guard();
         if held.is_none() {
             *held = Some([self.lock_folder()?, self.lock_file()?]);
         }
@@ -215,7 +216,7 @@ impl File for OsFile {
     }
 
     #[cfg(target_os = "linux")]
-    fn make_room(&self, from: u64, to: u64) -> io::Result<()> {
+    fn preallocate(&self, from: u64, to: u64) -> io::Result<()> {
         let flags = rustix::fs::FallocateFlags::empty();
         Ok(rustix::fs::fallocate(&self.0, flags, from, to - from)?)
     }
@@ -265,7 +266,7 @@ mod tests {
         assert_eq!(again.read_at(&mut buffer, 6).unwrap(), 5);
         assert_eq!(&buffer[..5], b"world");
         assert_eq!(again.read_at(&mut buffer, 100).unwrap(), 0);
-        again.make_room(11, 20).unwrap();
+        again.preallocate(11, 20).unwrap();
         assert_eq!(file.bytes().unwrap(), 20);
         assert_eq!(again.read_at(&mut buffer, 9).unwrap(), 8);
         assert_eq!(&buffer, b"ld\0\0\0\0\0\0");

@@ -2,9 +2,10 @@
 //! this, and so is one that is checked: recovery does all that it does at a start, and nothing of it reaches the disk.
 
 use super::{File, Files};
+use prombus_store::LockExt;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What changes may take in memory together, among them indexes and segments that are written again without their bad
 /// bytes; beyond it they fail.
@@ -219,7 +220,7 @@ impl Changes {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.guard()
 }
 
 #[cfg(test)]

@@ -1,21 +1,20 @@
 //! Reading by time: all runs that touch the range are merged in (ts, seq) order. Runs are opened only when the merge
 //! reaches their time, so in the usual case, where time and position agree, one is open at a time.
 
-use super::{Filling, StreamPlaces, unknown};
-use crate::error::ReadError;
-use crate::receipt::{ReadLimit, TimePage, TimeRange};
+use super::{ActivePlaces, PageBuilder, unknown};
 use crate::record::StoredEvent;
+use crate::segment::active::{ActiveEntry, ActiveRun};
 use crate::segment::index::{Point, Points, RunInfo, Section};
 use crate::segment::sealed::{RunItem, RunReader, Sealed};
-use crate::segment::stream::{StreamEntry, StreamRun};
 use crate::shared::Shared;
 use crate::view::SealedRun;
+use prombus_store::{Page, ReadError, ReadLimit, TimeRange};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 /// How many events of a segment in commit order are read in one go.
-const STREAM_READ_EVENTS: usize = 256;
+const ACTIVE_READ_EVENTS: usize = 256;
 
 /// A run with what its directory says of it.
 #[derive(Clone)]
@@ -33,7 +32,7 @@ struct Waiting {
 enum WaitingRun {
     Sealed(OpenRun),
     /// What a segment in commit order has in the range, already in order.
-    Stream(StreamPlaces),
+    Active(ActivePlaces),
 }
 
 /// Runs outside of sealed segments, those in sealed ones, the number of the topic, and the bounds.
@@ -49,8 +48,8 @@ enum Source {
         points: std::vec::IntoIter<Point>,
     },
     /// Events of a segment in commit order, read some at a time.
-    Stream {
-        places: StreamPlaces,
+    Active {
+        places: ActivePlaces,
         read: std::vec::IntoIter<StoredEvent>,
     },
 }
@@ -70,18 +69,18 @@ impl Shared {
         topic: &str,
         range: TimeRange,
         limit: ReadLimit,
-    ) -> Result<TimePage, ReadError> {
+    ) -> Result<Page, ReadError> {
         let (mut waiting, bounds) = self.runs_in(topic, range, limit)?;
         waiting.sort_by_key(|waiting| Reverse(waiting.min_ts));
         let mut sources: Vec<Source> = Vec::new();
         let mut next: BinaryHeap<Reverse<(u64, u64, usize)>> = BinaryHeap::new();
         let mut heads: Vec<Option<StoredEvent>> = Vec::new();
-        let mut filling = Filling {
+        let mut builder = PageBuilder {
             events: Vec::new(),
             bytes: 0,
             limit,
         };
-        while !filling.is_full() {
+        while !builder.is_full() {
             let reached = next.peek().map(|Reverse((ts, _, _))| *ts);
             if waiting
                 .last()
@@ -97,19 +96,17 @@ impl Shared {
             let Some(Reverse((_, _, at))) = next.pop() else {
                 break;
             };
-            filling.events.extend(
+            builder.events.extend(
                 heads[at]
                     .take()
-                    .inspect(|event| filling.bytes += event.stored_bytes()),
+                    .inspect(|event| builder.bytes += event.stored_bytes()),
             );
             self.advance(&mut sources[at], bounds, at, &mut heads, &mut next)?;
         }
-        let more = filling.is_full() && !(next.is_empty() && waiting.is_empty());
-        let last = filling.events.last();
-        Ok(TimePage {
-            next: last.filter(|_| more).map(|event| (event.ts(), event.seq())),
-            events: filling.events,
-        })
+        let more = builder.is_full() && !(next.is_empty() && waiting.is_empty());
+        let last = builder.events.last();
+        let next_time = last.filter(|_| more).map(|event| (event.ts(), event.seq()));
+        self.page(topic, builder.events, next_time)
     }
 
     /// The runs of a topic that touch the range.
@@ -169,17 +166,17 @@ impl Shared {
             first_seq: topic.first_seq,
         };
         let mut waiting = Vec::new();
-        for stream in &view.streams {
-            let Some(run) = stream.runs.get(&topic.number) else {
+        for active in &view.active_segments {
+            let Some(run) = active.runs.get(&topic.number) else {
                 continue;
             };
             let entries = bounds.entries_of(run, limit);
             if let Some(first) = entries.first() {
                 waiting.push(Waiting {
                     min_ts: first.ts,
-                    run: WaitingRun::Stream(StreamPlaces {
-                        segment: stream.number,
-                        file: stream.file.clone(),
+                    run: WaitingRun::Active(ActivePlaces {
+                        segment: active.number,
+                        file: active.file.clone(),
                         entries,
                     }),
                 });
@@ -195,23 +192,24 @@ impl Shared {
         limit: ReadLimit,
     ) -> Result<Source, ReadError> {
         let run = match run {
-            WaitingRun::Stream(places) => {
+            WaitingRun::Active(places) => {
                 let read = Vec::new().into_iter();
-                return Ok(Source::Stream { places, read });
+                return Ok(Source::Active { places, read });
             }
             WaitingRun::Sealed(run) => run,
         };
         let mut run = run;
         loop {
             let segment = run.segment.clone();
-            let opened = match run.info.ordered {
-                true => segment
+            let opened = if run.info.ordered {
+                segment
                     .offset_behind(&run.info, bounds.behind)
                     .map(|offset| Source::Ordered {
                         reader: segment.reader(&run.info, offset),
                         run: run.clone(),
-                    }),
-                false => segment.index.section(Section::Order).map(|order| {
+                    })
+            } else {
+                segment.index.section(Section::Order).map(|order| {
                     let order = Points::of(&order, &run.info.order);
                     let start =
                         order.partition_point(|point| (point.ts, point.seq) <= bounds.behind);
@@ -225,19 +223,19 @@ impl Shared {
                         run: run.clone(),
                         points: points.into_iter(),
                     }
-                }),
+                })
             };
-            if let Some(source) = self.healed(&segment, opened)? {
+            if let Some(source) = self.or_rebuild(&segment, opened)? {
                 return Ok(source);
             }
             // The index was made again; the same run is in the view with its new index.
             let number = segment.header.number;
-            let healed = self.view().sealed.get(&number).cloned();
-            let Some(segment) = healed else {
+            let rebuilt = self.view().sealed.get(&number).cloned();
+            let Some(segment) = rebuilt else {
                 let points = Vec::new().into_iter();
                 return Ok(Source::Listed { run, points });
             };
-            match self.healed(&segment, segment.run(run.info.topic))? {
+            match self.or_rebuild(&segment, segment.run(run.info.topic))? {
                 Some(Some(info)) => run = OpenRun { segment, info },
                 Some(None) => {
                     let points = Vec::new().into_iter();
@@ -279,14 +277,14 @@ impl Shared {
                     break event;
                 }
             },
-            Source::Stream { places, read } => loop {
+            Source::Active { places, read } => loop {
                 let event = read.next();
                 if event.is_some() || places.entries.is_empty() {
                     break event;
                 }
-                let now = places.entries.len().min(STREAM_READ_EVENTS);
+                let now = places.entries.len().min(ACTIVE_READ_EVENTS);
                 let entries = places.entries.drain(..now).collect();
-                let some = StreamPlaces {
+                let some = ActivePlaces {
                     segment: places.segment,
                     file: places.file.clone(),
                     entries,
@@ -309,18 +307,18 @@ impl Bounds {
 
     /// What a run has inside, in order. It is one more than fits on a page, so that it is seen whether the range is
     /// exhausted.
-    fn entries_of(&self, run: &StreamRun, limit: ReadLimit) -> Vec<StreamEntry> {
+    fn entries_of(&self, run: &ActiveRun, limit: ReadLimit) -> Vec<ActiveEntry> {
         let most = limit.events.saturating_add(1);
         if run.ordered {
-            // Where time never falls, what is inside lies together, and looking at the rest would cost each page more.
+            // Where time never falls, what is inside is together, and looking at the rest would cost each page more.
             let kept = run.entries_from(self.first_seq);
             let start = kept.partition_point(|entry| (entry.ts, entry.seq) <= self.behind);
             let inside = kept[start..].iter();
             let inside = inside.take_while(|entry| entry.ts <= self.to_ts);
             return inside.take(most).copied().collect();
         }
-        let inside = |entry: &&StreamEntry| self.hold(entry.ts, entry.seq);
-        let mut entries: Vec<StreamEntry> = run.entries.iter().filter(inside).copied().collect();
+        let inside = |entry: &&ActiveEntry| self.hold(entry.ts, entry.seq);
+        let mut entries: Vec<ActiveEntry> = run.entries.iter().filter(inside).copied().collect();
         entries.sort_unstable_by_key(|entry| (entry.ts, entry.seq));
         entries.truncate(most);
         entries

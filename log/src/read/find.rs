@@ -1,18 +1,15 @@
 //! Finding positions: by id, by time, and the latest event of a key.
 
-use super::{StreamPlaces, unknown};
-use crate::batch::Batch;
+use super::{ActivePlaces, unknown};
 use crate::client_ids::IdSet;
-use crate::error::ReadError;
-use crate::event_id::{Id, MadeId};
-use crate::front::Held;
-use crate::names::{self, NameRef};
-use crate::receipt::{Placed, ReadLimit};
+use crate::key_index::{self, KeyRef};
 use crate::record::StoredEvent;
 use crate::segment::index::{IdPrefix, IndexError, KEY_SPACE, OWN_ID_SPACE, prefix_of};
 use crate::segment::sealed::{RunItem, Sealed};
 use crate::shared::Shared;
 use crate::view::{SealedRun, TopicView, View};
+use crate::write_buffer::Held;
+use prombus_store::{Batch, EventRef, GeneratedId, Id, ReadError, ReadLimit};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -34,12 +31,12 @@ struct TopicPlace {
 impl Shared {
     /// The position of an id that readers can see.
     pub(crate) fn find_id(&self, topic: &str, id: &str) -> Result<Option<u64>, ReadError> {
-        let Some(id) = Id::own(id) else {
+        let Some(id) = Id::from_client(id) else {
             return Ok(None);
         };
         // First where ids wait to be sealed, then the sealed ones: sealing moves them the same way.
         let number = self.place(topic)?.number;
-        let waiting = self.front().own_ids.seq_of(number, &id);
+        let waiting = self.buffer().unsealed_ids.seq_of(number, &id);
         let place = self.place(topic)?;
         let visible = place.first_seq..place.tail_seq + 1;
         let made = place.generated(&id);
@@ -51,7 +48,7 @@ impl Shared {
         }
         let found = match waiting {
             Some(seq) => Some(seq),
-            None => self.sealed_own_id(&place, &id)?.map(|event| event.seq()),
+            None => self.sealed_client_id(&place, &id)?.map(|event| event.seq()),
         };
         Ok(found.filter(|seq| visible.contains(seq)))
     }
@@ -63,8 +60,8 @@ impl Shared {
             let view = self.view();
             let place = place_of(&view, topic)?;
             let runs = view.topic(topic).map(|topic| topic.kept_runs().to_vec());
-            let found = view.streams.iter().find_map(|stream| {
-                let run = stream.runs.get(&place.number)?;
+            let found = view.active_segments.iter().find_map(|active| {
+                let run = active.runs.get(&place.number)?;
                 run.first_at_ts(ts, place.first_seq)
             });
             (place, runs.unwrap_or_default(), found)
@@ -77,7 +74,7 @@ impl Shared {
                 continue;
             }
             let segment = &run.segment;
-            let Some(offset) = self.healed(segment, segment.offset_for_ts(&info, ts))? else {
+            let Some(offset) = self.or_rebuild(segment, segment.offset_for_ts(&info, ts))? else {
                 return self.find_ts(topic, ts);
             };
             let mut reader = segment.reader(&info, offset);
@@ -102,14 +99,14 @@ impl Shared {
             let view = self.view();
             let place = place_of(&view, topic)?;
             let runs = view.topic(topic).map(|topic| topic.kept_runs().to_vec());
-            let mut newest_first = view.streams.iter().rev();
-            let waiting = newest_first.find_map(|stream| {
-                let run = stream.runs.get(&place.number)?;
+            let mut newest_first = view.active_segments.iter().rev();
+            let waiting = newest_first.find_map(|active| {
+                let run = active.runs.get(&place.number)?;
                 let seq = *run.keys.get(key)?;
                 let entries = vec![*run.entries_from(seq).first()?];
-                Some(StreamPlaces {
-                    segment: stream.number,
-                    file: stream.file.clone(),
+                Some(ActivePlaces {
+                    segment: active.number,
+                    file: active.file.clone(),
                     entries,
                 })
             });
@@ -119,7 +116,7 @@ impl Shared {
         if let Some(places) = waiting {
             return Ok(self.read_places(&places)?.pop().filter(kept));
         }
-        let name = NameRef {
+        let name = KeyRef {
             space: KEY_SPACE,
             topic: place.number,
             name: key.as_bytes(),
@@ -128,23 +125,23 @@ impl Shared {
     }
 
     /// The same as far as it can be told from memory; `None` where the disk is needed.
-    pub(crate) fn latest_recent(
+    pub(crate) fn latest_cached(
         &self,
         topic: &str,
         key: &str,
     ) -> Result<Option<StoredEvent>, ReadError> {
         let view = self.view();
         let place = view.topic(topic).ok_or_else(|| unknown(topic))?;
-        let mut newest_first = view.streams.iter().rev();
-        let found = newest_first.find_map(|stream| {
-            let run = stream.runs.get(&place.number)?;
+        let mut newest_first = view.active_segments.iter().rev();
+        let found = newest_first.find_map(|active| {
+            let run = active.runs.get(&place.number)?;
             let entry = run.entries_from(*run.keys.get(key)?).first()?;
-            Some((stream.number, *entry))
+            Some((active.number, *entry))
         });
         let kept = found.filter(|(_, entry)| entry.seq >= place.first_seq);
         let event = kept.and_then(|(segment, entry)| {
             let (offset, bytes) = (u64::from(entry.offset), entry.bytes as usize);
-            view.recent.event(segment, offset, bytes)?.ok()
+            view.tail_cache.event(segment, offset, bytes)?.ok()
         });
         Ok(event)
     }
@@ -159,7 +156,7 @@ impl Shared {
             Some(topic) => topic.kept_runs().to_vec(),
             None => return Ok(None),
         };
-        let name = NameRef {
+        let name = KeyRef {
             space: KEY_SPACE,
             topic: number,
             name: key.as_bytes(),
@@ -170,7 +167,7 @@ impl Shared {
     /// Which of a batch's client ids readers can see already, or were made for events on their way. Empty if no event
     /// has a client id; `None` if the disk is needed to tell.
     pub(crate) fn look_up_in_memory(&self, batch: &Batch) -> Option<Vec<Option<Held>>> {
-        if !batch.has_own_ids() {
+        if !batch.has_client_ids() {
             return Some(Vec::new());
         }
         let ids = self.client_ids.set();
@@ -199,7 +196,7 @@ impl Shared {
     }
 
     /// The same, with the disk.
-    pub(crate) fn look_up_own_ids(&self, batch: &Batch) -> Result<Vec<Option<Held>>, ReadError> {
+    pub(crate) fn look_up_client_ids(&self, batch: &Batch) -> Result<Vec<Option<Held>>, ReadError> {
         let mut held = Vec::with_capacity(batch.events().len());
         let mut last: Option<(&Arc<str>, Option<TopicPlace>)> = None;
         for event in batch.events() {
@@ -213,14 +210,16 @@ impl Shared {
             }
             let place = last.as_ref().and_then(|(_, place)| place.as_ref());
             held.push(match place {
-                Some(place) => self.look_up_own_id(event.topic(), place, &id, event.payload())?,
+                Some(place) => {
+                    self.look_up_client_id(event.topic(), place, &id, event.payload())?
+                }
                 None => None,
             });
         }
         Ok(held)
     }
 
-    fn look_up_own_id(
+    fn look_up_client_id(
         &self,
         topic: &str,
         place: &TopicPlace,
@@ -237,11 +236,11 @@ impl Shared {
         };
         let event = match made.filter(|event| event.id() == id.as_str()) {
             Some(event) => Some(event),
-            None => self.sealed_own_id(place, id)?,
+            None => self.sealed_client_id(place, id)?,
         };
         Ok(event.map(|event| Held {
             topic: place.number,
-            placed: Placed {
+            event_ref: EventRef {
                 id: *id,
                 seq: event.seq(),
                 ts: event.ts(),
@@ -259,12 +258,16 @@ impl Shared {
     }
 
     /// The event with a client id among the sealed ones.
-    fn sealed_own_id(&self, place: &TopicPlace, id: &Id) -> Result<Option<StoredEvent>, ReadError> {
+    fn sealed_client_id(
+        &self,
+        place: &TopicPlace,
+        id: &Id,
+    ) -> Result<Option<StoredEvent>, ReadError> {
         if place.is_above(id) {
             return Ok(None);
         }
         let name = place.id_name(id);
-        for segment in self.segments_with_id(names::hash(&name))? {
+        for segment in self.segments_with_id(key_index::hash(&name))? {
             if let Some(event) = self.find_in_segment(segment, &name)? {
                 return Ok(Some(event));
             }
@@ -299,10 +302,10 @@ impl Shared {
     fn find_in_segment(
         &self,
         mut segment: Arc<Sealed>,
-        name: &NameRef<'_>,
+        name: &KeyRef<'_>,
     ) -> Result<Option<StoredEvent>, ReadError> {
         loop {
-            match self.healed(&segment, segment.index.find(name))? {
+            match self.or_rebuild(&segment, segment.index.find(name))? {
                 Some(None) => return Ok(None),
                 Some(Some(entry)) => {
                     return Ok(self.sealed_event(&segment, name.topic, entry.offset, entry.seq)?);
@@ -322,7 +325,7 @@ impl Shared {
     fn sealed_name(
         &self,
         runs: &[SealedRun],
-        name: &NameRef<'_>,
+        name: &KeyRef<'_>,
     ) -> Result<Option<StoredEvent>, ReadError> {
         for run in runs.iter().rev() {
             if let Some(event) = self.find_in_segment(run.segment.clone(), name)? {
@@ -355,7 +358,7 @@ impl TopicPlace {
         }
         let name = self.id_name(id);
         let is_ruled_out = self.is_above(id)
-            || !ids.may_hold(names::hash(&name))
+            || !ids.may_hold(key_index::hash(&name))
                 && uncovered
                     .iter()
                     .all(|segment| segment.index.rules_out(&name));
@@ -367,8 +370,8 @@ impl TopicPlace {
         prefix_of(id.as_str().as_bytes()) > self.highest_id
     }
 
-    fn id_name<'a>(&self, id: &'a Id) -> NameRef<'a> {
-        NameRef {
+    fn id_name<'a>(&self, id: &'a Id) -> KeyRef<'a> {
+        KeyRef {
             space: OWN_ID_SPACE,
             topic: self.number,
             name: id.as_str().as_bytes(),
@@ -376,20 +379,20 @@ impl TopicPlace {
     }
 
     /// The parts of an id that has the form of those generated in this topic.
-    fn generated(&self, id: &Id) -> Option<MadeId> {
-        MadeId::parse(id.as_str()).filter(|made| made.tag == self.tag)
+    fn generated(&self, id: &Id) -> Option<GeneratedId> {
+        GeneratedId::parse(id.as_str()).filter(|made| made.tag == self.tag)
     }
 
     /// A generated id whose position is not visible yet.
-    fn ahead(&self, id: &Id, made: MadeId) -> Option<Held> {
-        let placed = Placed {
+    fn ahead(&self, id: &Id, made: GeneratedId) -> Option<Held> {
+        let event_ref = EventRef {
             id: *id,
             seq: made.seq,
             ts: made.ms,
         };
         (made.seq > self.tail_seq).then_some(Held {
             topic: self.number,
-            placed,
+            event_ref,
             same_payload: false,
             is_ahead: true,
         })

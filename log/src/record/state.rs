@@ -1,8 +1,9 @@
 //! The records beside events: keyed records, topics, and the marks that end a checkpoint and tell what is synced. Integers are
 //! little-endian, texts are `length u32 | bytes`.
 
-use super::frame::{FRAME_BYTES, Frame, Kind, finish_frame, start_frame};
-use crate::topic::{Durability, TopicOptions};
+use super::frame::{Frame, Kind};
+use prombus_store::record::{FRAME_BYTES, finish_frame, start_frame};
+use prombus_store::{Durability, TopicOptions};
 use std::sync::Arc;
 
 /// A record that changes the log's state and is no event.
@@ -67,7 +68,7 @@ const NONE: u64 = u64::MAX;
 impl StateRecord {
     /// Appends the record; `flags` is `LAST_OF_BATCH` or 0.
     pub(crate) fn write(&self, out: &mut Vec<u8>, flags: u8) {
-        let start = start_frame(out, self.kind(), flags);
+        let start = start_frame(out, self.kind() as u8, flags);
         match self {
             Self::KeyedPut {
                 key,

@@ -1,10 +1,11 @@
 //! Reading the events of a segment that cannot be taken at its index's word. What is bad is described, and the
 //! positions that it held are named by the events around it.
 
-use crate::damage::Damage;
+use crate::damage::{describe, read_damage};
 use crate::files::File;
 use crate::record::{Kind, StoredEvent};
 use crate::segment::{Found, Scanner};
+use prombus_store::Damage;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
@@ -43,7 +44,7 @@ pub(crate) fn scan_events(
     while let Some(found) = scanner.next()? {
         let (at, frame, block, in_block) = match found {
             Found::Damage { from, to } => {
-                damage.push(Damage::read(segment, &**file, from..to)?);
+                damage.push(read_damage(segment, &**file, from..to)?);
                 continue;
             }
             Found::Record {
@@ -58,7 +59,7 @@ pub(crate) fn scan_events(
         }
         let end = at + frame.bytes as u64;
         let Ok(event) = StoredEvent::from_checked(block, in_block, frame.bytes) else {
-            damage.push(Damage::read(segment, &**file, at..end)?);
+            damage.push(read_damage(segment, &**file, at..end)?);
             continue;
         };
         let seq = event.seq();
@@ -69,7 +70,7 @@ pub(crate) fn scan_events(
             gaps: Vec::new(),
         });
         if seq <= seen.last_seq {
-            let mut misplaced = Damage::read(segment, &**file, at..end)?;
+            let mut misplaced = read_damage(segment, &**file, at..end)?;
             for gap in seen.gaps.drain(..) {
                 misplaced.lose(Some(event.topic()), gap);
             }
@@ -79,7 +80,7 @@ pub(crate) fn scan_events(
         let gap = seen.last_seq + 1..seq;
         if seen.last_seq > 0 && !gap.is_empty() {
             if dense && seen.damage == found {
-                damage.push(Damage::describe(segment, at, &[]));
+                damage.push(describe(segment, at, &[]));
             }
             match damage.get_mut(seen.damage) {
                 Some(between) => between.lose(Some(event.topic()), gap),

@@ -1,6 +1,6 @@
 //! Whether a folder is a log that can be read, told without changing anything.
 
-use super::{CUT_TAIL_NAME, OpenError, Survey};
+use super::{CUT_TAIL_NAME, OpenError, SegmentScan};
 use crate::client_ids::segments_of_name;
 use crate::closed_mark::CLOSED_NAME;
 use crate::damage::is_about_damage;
@@ -34,7 +34,7 @@ pub(super) fn check_folder(files: &dyn Files) -> Result<(), OpenError> {
                 });
             }
             Err(HeaderError::Damaged) => {
-                sound |= Survey::of_file(files, number, 0)?.is_log();
+                sound |= SegmentScan::of_file(files, number, 0)?.is_log();
             }
         }
     }
@@ -44,11 +44,12 @@ pub(super) fn check_folder(files: &dyn Files) -> Result<(), OpenError> {
         let read = files.open(&data_name(*number))?.read_at(&mut bytes, 0)?;
         sound = SegmentHeader::may_be_unfinished(&bytes[..read]);
     }
-    match sound {
-        true => Ok(()),
-        false => Err(OpenError::NotALog {
+    if sound {
+        Ok(())
+    } else {
+        Err(OpenError::NotALog {
             found: data_name(numbers[0]),
-        }),
+        })
     }
 }
 
@@ -59,9 +60,10 @@ pub(crate) fn check_log(files: &dyn Files) -> Result<(), OpenError> {
     let is_log = |name: &String| {
         number_of(name).is_some() || index_number_of(name).is_some() || name == SEGMENTS_NAME
     };
-    match names.iter().any(is_log) {
-        true => Ok(()),
-        false => Err(OpenError::NoLog),
+    if names.iter().any(is_log) {
+        Ok(())
+    } else {
+        Err(OpenError::NoLog)
     }
 }
 

@@ -5,10 +5,9 @@
 //! name a log id. The id that most of them name wins; where two are named equally often, the one that the record of
 //! segments names does. What names another id is foreign.
 
-use super::Survey;
+use super::SegmentScan;
 use crate::client_ids::segments_of_name;
 use crate::closed_mark::{CLOSED_NAME, ClosedMark};
-use crate::damage::{Damage, DamageKind};
 use crate::files::Files;
 use crate::prepare::prepared_name;
 use crate::segment::cache::SectionCache;
@@ -19,6 +18,7 @@ use crate::segment::{
 };
 use crate::segment_set::{SEGMENTS_NAME, SegmentSet};
 use crate::state_runs::run_number_of;
+use prombus_store::{Damage, DamageKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::RangeInclusive;
@@ -143,9 +143,10 @@ impl Inventory {
             if let Some((header, is_proven)) = covering {
                 let is_sound = is_proven || is_whole(files, &header)?;
                 merged_to = Some((header, is_sound));
-                match is_sound && segment.header.is_ok() {
-                    true => self.leftovers.push(name),
-                    false => self.move_aside(name, DamageKind::UnprovenMerge, number),
+                if is_sound && segment.header.is_ok() {
+                    self.leftovers.push(name)
+                } else {
+                    self.move_aside(name, DamageKind::UnprovenMerge, number)
                 }
                 continue;
             }
@@ -198,9 +199,10 @@ impl Inventory {
             set.is_removed(number) || present.iter().any(|range| range.contains(&number))
         };
         for number in indexes {
-            match is_removed(number) {
-                true => self.leftovers.push(index_name(number)),
-                false => orphans.push(number),
+            if is_removed(number) {
+                self.leftovers.push(index_name(number))
+            } else {
+                orphans.push(number)
             }
         }
         let at_end = self.missing.last().filter(|range| *range.end() > end);
@@ -322,12 +324,12 @@ fn has_fitting_index(files: &dyn Files, header: &SegmentHeader) -> io::Result<bo
 /// Whether every record of a segment is sound and none is missing. A segment that was rewritten is synced before it gets
 /// its name, so a crash leaves it whole with the index of the older data, or with none.
 fn is_whole(files: &dyn Files, header: &SegmentHeader) -> io::Result<bool> {
-    let survey = Survey::of_file(files, header.number, u64::MAX)?;
+    let scan = SegmentScan::of_file(files, header.number, u64::MAX)?;
     let index = files.open(&index_name(header.number)).ok();
     let cache = Arc::new(SectionCache::new(0));
     let index = index.and_then(|index| Index::open_for_any_data(index, cache).ok());
     let is_older = index.is_none_or(|index| index.generation() < header.generation);
-    Ok(survey.damage.is_empty() && (is_older || has_fitting_index(files, header)?))
+    Ok(scan.damage.is_empty() && (is_older || has_fitting_index(files, header)?))
 }
 
 /// What an index says of its segment's events.

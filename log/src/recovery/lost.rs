@@ -1,10 +1,10 @@
-//! Naming the positions that are lost: those that a topic keeps, that no segment has, and that lie beside a segment
+//! Naming the positions that are lost: those that a topic keeps, that no segment has, and that are beside a segment
 //! that is missing or damaged. Elsewhere gaps are what compaction left.
 
-use crate::damage::LostSeqs;
 use crate::record::TopicRecord;
+use crate::segment::active::ActiveSegment;
 use crate::segment::sealed::Sealed;
-use crate::segment::stream::StreamSegment;
+use prombus_store::LostSeqs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ impl Suspects {
         &self,
         topics: &BTreeMap<u32, TopicRecord>,
         sealed: &BTreeMap<u64, Arc<Sealed>>,
-        streams: &[(StreamSegment, u64)],
+        active_segments: &[(ActiveSegment, u64)],
     ) -> BTreeMap<u64, Vec<LostSeqs>> {
         let mut lost: BTreeMap<u64, Vec<LostSeqs>> = BTreeMap::new();
         if self.0.is_empty() {
             return lost;
         }
-        let mut pieces = pieces_of(sealed, streams);
+        let mut pieces = pieces_of(sealed, active_segments);
         for topic in topics.values() {
             let mut pieces = pieces.remove(&topic.number).unwrap_or_default();
             pieces.sort_unstable_by_key(|piece| (piece.first, piece.segment));
@@ -62,7 +62,7 @@ impl Suspects {
 
 fn pieces_of(
     sealed: &BTreeMap<u64, Arc<Sealed>>,
-    streams: &[(StreamSegment, u64)],
+    active_segments: &[(ActiveSegment, u64)],
 ) -> BTreeMap<u32, Vec<Piece>> {
     let mut pieces: BTreeMap<u32, Vec<Piece>> = BTreeMap::new();
     for (&segment, one) in sealed {
@@ -74,18 +74,18 @@ fn pieces_of(
             });
         }
     }
-    for (stream, _) in streams {
-        for (&topic, run) in &stream.runs {
+    for (active, _) in active_segments {
+        for (&topic, run) in &active.runs {
             let of_topic = pieces.entry(topic).or_default();
             for entry in &run.entries {
                 match of_topic.last_mut() {
                     Some(piece)
-                        if piece.segment == stream.number && piece.last + 1 == entry.seq =>
+                        if piece.segment == active.number && piece.last + 1 == entry.seq =>
                     {
                         piece.last = entry.seq;
                     }
                     _ => of_topic.push(Piece {
-                        segment: stream.number,
+                        segment: active.number,
                         first: entry.seq,
                         last: entry.seq,
                     }),

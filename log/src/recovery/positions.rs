@@ -4,10 +4,9 @@
 use super::Opening;
 use super::inventory::Inventory;
 use super::state::State;
-use crate::damage::{Damage, DamageKind};
-use crate::event_id::MAX_SEQ;
 use crate::files::File;
 use crate::record::{LAST_OF_BATCH, StateRecord, TopicRecord};
+use prombus_store::{Damage, DamageKind, MAX_SEQ};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;

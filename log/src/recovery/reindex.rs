@@ -1,12 +1,13 @@
 //! Making the index of a sealed segment again from its data.
 
 use super::event_scan::scan_events;
-use crate::damage::{Damage, DamageKind, DamageList, LostSeqs, write_whole};
+use crate::damage::{DamageList, write_whole};
 use crate::files::{File, Files};
 use crate::segment::cache::SectionCache;
 use crate::segment::index::{Index, IndexBuilder, IndexError, IndexFor, RunInfo, Section};
 use crate::segment::sealed::Sealed;
 use crate::segment::{Layout, SegmentHeader, data_name, index_name};
+use prombus_store::{Damage, DamageKind, LostSeqs};
 use std::io;
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ pub(crate) fn reindex(
     let file = files.open(&data_name(number))?;
     let data_bytes = file.bytes()?;
     let mut builder = IndexBuilder::new(header.created_ms);
-    let dense = header.layout == Layout::Stream && header.generation == 0;
+    let dense = header.layout == Layout::Active && header.generation == 0;
     let scanned = scan_events(number, &file, data_bytes, dense, |at, event| {
         builder.add(at, event);
     })?;

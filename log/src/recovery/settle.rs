@@ -4,9 +4,10 @@
 use super::Opening;
 use super::inventory::Inventory;
 use super::state::State;
-use crate::damage::{Damage, DamageKind, LostSeqs, kept_name};
+use crate::damage::kept_name;
+use crate::segment::active::ActiveSegment;
 use crate::segment::sealed::Sealed;
-use crate::segment::stream::StreamSegment;
+use prombus_store::{Damage, DamageKind, LostSeqs};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::RangeInclusive;
@@ -51,14 +52,14 @@ impl Opening {
         &self,
         state: &State,
         sealed: &BTreeMap<u64, Arc<Sealed>>,
-        streams: &[(StreamSegment, u64)],
+        active_segments: &[(ActiveSegment, u64)],
         missing: &[RangeInclusive<u64>],
     ) {
         let mut suspects = self.suspects.clone();
         suspects
             .0
             .extend(missing.iter().map(|range| *range.start()));
-        let mut lost = suspects.lost(&state.topics, sealed, streams);
+        let mut lost = suspects.lost(&state.topics, sealed, active_segments);
         for range in missing {
             let mut gone = Damage {
                 last_segment: *range.end(),
@@ -97,9 +98,10 @@ impl Opening {
         }
         self.set.log_id = log_id;
         self.set.highest = self.set.highest.max(last);
-        match self.set == before {
-            true => Ok(()),
-            false => self.set.write(&*self.files),
+        if self.set == before {
+            Ok(())
+        } else {
+            self.set.write(&*self.files)
         }
     }
 }

@@ -1,29 +1,27 @@
 //! The state that a log goes on from, rebuilt from the state runs and the records of the segments that are not sealed.
 
 use crate::damage::DamageList;
-use crate::event_id::Id;
 use crate::files::Files;
-use crate::front::OwnIds;
 use crate::hashing::GivenMap;
-use crate::receipt::{Keyed, Placed};
 use crate::record::{Kind, StateRecord, StoredEvent, TopicRecord, read_frame};
+use crate::segment::active::{ActiveEntry, ActiveSegment};
 use crate::segment::index::Section;
 use crate::segment::sealed::Sealed;
-use crate::segment::stream::{StreamEntry, StreamSegment};
 use crate::segment::{Found, Scanner};
 use crate::state_runs::{self, LoadedRuns, RunHeader, StateRuns, log_time};
-use crate::topic::TopicOptions;
+use crate::write_buffer::UnsealedIds;
 use crate::writer::segment_start;
+use prombus_store::{EventRef, Id, Keyed, TopicOptions};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Topics, keyed records and own ids as of some place in the log.
+/// Topics, keyed records and client ids as of some place in the log.
 pub(super) struct State {
     pub(super) topics: BTreeMap<u32, TopicRecord>,
     pub(super) keyed: BTreeMap<Arc<str>, Keyed>,
-    pub(super) own_ids: OwnIds,
+    pub(super) unsealed_ids: UnsealedIds,
     pub(super) next_topic_number: u32,
     pub(super) log_id: u64,
     /// The last segment whose changes are in state runs.
@@ -56,14 +54,14 @@ impl State {
         damage: &DamageList,
         sealed: &BTreeMap<u64, Arc<Sealed>>,
         log_id: Option<u64>,
-        entropy: u64,
+        new_log_id: u64,
     ) -> io::Result<(Self, StateRuns)> {
         let mut state = Self {
             topics: BTreeMap::new(),
             keyed: BTreeMap::new(),
-            own_ids: OwnIds::default(),
+            unsealed_ids: UnsealedIds::default(),
             next_topic_number: 1,
-            log_id: log_id.unwrap_or(entropy),
+            log_id: log_id.unwrap_or(new_log_id),
             covered_to: 0,
             reached: GivenMap::default(),
             lacks_runs: None,
@@ -71,7 +69,7 @@ impl State {
         let mut loaded =
             state_runs::load(files, log_id, damage, |record| state.apply(record, None))?;
         state.next_topic_number = state.next_topic_number.max(loaded.next_topic_number);
-        state.log_id = log_id.or(loaded.log_id).unwrap_or(entropy);
+        state.log_id = log_id.or(loaded.log_id).unwrap_or(new_log_id);
         let last = sealed.values().next_back();
         let sealed_to = last.map_or(0, |last| last.header.covers_to.max(last.header.number));
         let is_upgrade = loaded.runs.is_empty() && last.is_some_and(|last| state.apply_copy(last));
@@ -137,12 +135,12 @@ impl State {
         segment_start(self.next_topic_number, self.log_id)
     }
 
-    /// Applies all records of a sound segment up to `end`, and fills in where its events lie. Where it starts with the
+    /// Applies all records of a sound segment up to `end`, and fills in where its events are. Where it starts with the
     /// whole state, as in format 1, that replaces what is known. An event whose position was passed already was copied
     /// there from elsewhere and is left out.
     pub(super) fn replay(
         &mut self,
-        segment: &mut StreamSegment,
+        segment: &mut ActiveSegment,
         end: u64,
         has_checkpoint: bool,
     ) -> io::Result<Replayed> {
@@ -239,7 +237,7 @@ impl State {
     /// False for an event that does not belong there.
     fn apply_event(
         &mut self,
-        segment: &mut StreamSegment,
+        segment: &mut ActiveSegment,
         offset: u32,
         event: &StoredEvent,
     ) -> bool {
@@ -256,7 +254,7 @@ impl State {
             return true;
         }
         self.reach(number, seq);
-        let entry = StreamEntry {
+        let entry = ActiveEntry {
             seq,
             ts,
             offset,
@@ -264,18 +262,18 @@ impl State {
         };
         let run = segment.runs.entry(number).or_default();
         run.push(entry, event.key().as_deref());
-        run.has_own_ids |= event.has_own_id();
+        run.has_client_ids |= event.has_client_id();
         // What an older version stored is as old as the newest time before it, where it does not say.
         let known_ms = self.topics.get(&number).map_or(0, |topic| topic.last_ts);
         let stored_ms = event.stored_ms().unwrap_or(known_ms);
-        run.note_stored(seq, event.has_own_ts().then_some(stored_ms));
-        if event.has_own_id()
-            && let Some(id) = Id::own(&event.id())
+        run.note_stored(seq, event.has_client_ts().then_some(stored_ms));
+        if event.has_client_id()
+            && let Some(id) = Id::from_client(&event.id())
         {
-            let placed = Placed { id, seq, ts };
+            let event_ref = EventRef { id, seq, ts };
             let payload = event.payload().as_bytes();
-            self.own_ids
-                .insert(number, &placed, payload, segment.number);
+            self.unsealed_ids
+                .insert(number, &event_ref, payload, segment.number);
         }
         true
     }
@@ -302,7 +300,7 @@ impl State {
     }
 
     /// Applies a record; `segment` is where the events read so far are, of which a deleted topic's go.
-    pub(super) fn apply(&mut self, record: StateRecord, segment: Option<&mut StreamSegment>) {
+    pub(super) fn apply(&mut self, record: StateRecord, segment: Option<&mut ActiveSegment>) {
         match record {
             StateRecord::KeyedPut {
                 key,

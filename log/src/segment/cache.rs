@@ -1,7 +1,8 @@
 //! Parts of indexes kept in memory, up to a limit. What was not used since the clock hand passed it goes first.
 
+use prombus_store::LockExt;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A part of an index: segment, generation, section, and the block of the section or [`WHOLE`].
 pub(crate) type SectionKey = (u64, u32, u8, u32);
@@ -37,14 +38,14 @@ impl SectionCache {
     }
 
     pub(crate) fn get(&self, key: SectionKey) -> Option<Arc<Vec<u8>>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.guard();
         let part = state.parts.get_mut(&key)?;
         part.was_used = true;
         Some(part.bytes.clone())
     }
 
     pub(crate) fn put(&self, key: SectionKey, bytes: &Arc<Vec<u8>>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.guard();
         let part = Part {
             bytes: bytes.clone(),
             was_used: false,
@@ -61,7 +62,7 @@ impl SectionCache {
 
     /// Forgets a segment that was rewritten or removed.
     pub(crate) fn forget(&self, segment: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.guard();
         let State { parts, hand, bytes } = &mut *state;
         parts.retain(|key, part| {
             let keep = key.0 != segment;

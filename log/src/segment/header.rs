@@ -23,7 +23,7 @@ const RECORDED: u8 = 1;
 #[repr(u8)]
 pub(crate) enum Layout {
     /// In the order of their commits, state records among them, a checkpoint first.
-    Stream = 1,
+    Active = 1,
     /// Events only, topic by topic, each in the order of positions.
     Grouped = 2,
 }
@@ -92,7 +92,7 @@ impl SegmentHeader {
             return Err(HeaderError::Newer { version });
         }
         let layout = match bytes[10] {
-            1 => Layout::Stream,
+            1 => Layout::Active,
             2 => Layout::Grouped,
             _ => return Err(HeaderError::Damaged),
         };
@@ -118,7 +118,7 @@ mod tests {
             grouped: bool, generation: u32, numbers: [u64; 4], flip in 0usize..512,
         ) {
             let [log_id, number, covers_to, created_ms] = numbers;
-            let layout = if grouped { Layout::Grouped } else { Layout::Stream };
+            let layout = if grouped { Layout::Grouped } else { Layout::Active };
             let header = SegmentHeader { layout, generation, log_id, number, covers_to, created_ms };
             let mut bytes = header.encode();
             prop_assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_newer_version_is_told_from_damage() {
         let header = SegmentHeader {
-            layout: Layout::Stream,
+            layout: Layout::Active,
             generation: 0,
             log_id: 1,
             number: 1,

@@ -15,10 +15,10 @@ mod directory;
 pub(crate) use build::{IndexBuilder, KEY_SPACE, OWN_ID_SPACE};
 pub(crate) use directory::{IdPrefix, RunInfo, prefix_of};
 
+use super::active::ActiveEntry;
 use super::cache::{SectionCache, WHOLE};
-use super::stream::StreamEntry;
 use crate::files::File;
-use crate::names;
+use crate::key_index;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,14 +38,14 @@ const DIRECTORY_BLOCK_ENTRIES: usize = 33;
 /// Bytes of one point, and of one entry of the order.
 pub(crate) const POINT_BYTES: usize = 20;
 
-/// The parts of an index, in the order they lie on disk. The numbers are on disk.
+/// The parts of an index, in the order they are on disk. The numbers are on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Section {
     Directory = 0,
     Points = 1,
     Order = 2,
-    NameBlocks = 3,
+    KeyBlocks = 3,
     Fences = 4,
     Filter = 5,
     Checkpoint = 6,
@@ -56,7 +56,7 @@ impl Section {
         Self::Directory,
         Self::Points,
         Self::Order,
-        Self::NameBlocks,
+        Self::KeyBlocks,
         Self::Fences,
         Self::Filter,
         Self::Checkpoint,
@@ -105,9 +105,10 @@ impl Index {
         cache: Arc<SectionCache>,
     ) -> Result<Self, IndexError> {
         let index = Self::open_for_any_data(file, cache)?;
-        match index.owner == owner {
-            true => Ok(index),
-            false => Err(IndexError::Damaged),
+        if index.owner == owner {
+            Ok(index)
+        } else {
+            Err(IndexError::Damaged)
         }
     }
 
@@ -268,52 +269,52 @@ impl Index {
     }
 
     /// Whether the segment may hold a name; false is certain.
-    pub(crate) fn may_hold(&self, name: &names::NameRef<'_>) -> Result<bool, IndexError> {
+    pub(crate) fn may_hold(&self, name: &key_index::KeyRef<'_>) -> Result<bool, IndexError> {
         let (_, length, _) = self.sections[Section::Filter as usize];
         if length == 0 {
             return Ok(false);
         }
         let filter = self.section(Section::Filter)?;
-        Ok(crate::filter::may_hold(&filter, names::hash(name)))
+        Ok(crate::filter::may_hold(&filter, key_index::hash(name)))
     }
 
     /// Whether what is in memory is enough to say that the segment does not hold a name.
-    pub(crate) fn rules_out(&self, name: &names::NameRef<'_>) -> bool {
+    pub(crate) fn rules_out(&self, name: &key_index::KeyRef<'_>) -> bool {
         let filter = self.cache.get(self.key(Section::Filter, WHOLE));
-        filter.is_some_and(|filter| !crate::filter::may_hold(&filter, names::hash(name)))
+        filter.is_some_and(|filter| !crate::filter::may_hold(&filter, key_index::hash(name)))
     }
 
     /// Looks a name up.
     pub(crate) fn find(
         &self,
-        name: &names::NameRef<'_>,
-    ) -> Result<Option<names::NameEntry>, IndexError> {
+        name: &key_index::KeyRef<'_>,
+    ) -> Result<Option<key_index::KeyEntry>, IndexError> {
         if !self.may_hold(name)? {
             return Ok(None);
         }
         let fences = self.section(Section::Fences)?;
-        let Some(range) = names::block_for(&fences, name) else {
+        let Some(range) = key_index::block_for(&fences, name) else {
             return Ok(None);
         };
         let block = self.name_block(range)?;
-        names::find_in(&block, name).map_err(|_| IndexError::Damaged)
+        key_index::find_in(&block, name).map_err(|_| IndexError::Damaged)
     }
 
     /// Hands over the hash of every client id.
     pub(crate) fn client_id_hashes(&self, mut each: impl FnMut(u64)) -> Result<(), IndexError> {
         let fences = self.load(Section::Fences)?;
-        let from = names::NameRef {
+        let from = key_index::KeyRef {
             space: OWN_ID_SPACE,
             topic: 0,
             name: b"",
         };
-        for range in names::blocks_from(&fences, &from) {
+        for range in key_index::blocks_from(&fences, &from) {
             let block = self.name_block(range)?;
-            for (name, _) in names::entries(&block).map_err(|_| IndexError::Damaged)? {
+            for (name, _) in key_index::entries(&block).map_err(|_| IndexError::Damaged)? {
                 if name.space != OWN_ID_SPACE {
                     return Ok(());
                 }
-                each(names::hash(&name));
+                each(key_index::hash(&name));
             }
         }
         Ok(())
@@ -321,7 +322,7 @@ impl Index {
 
     /// A block of the name table; its entries check themselves.
     pub(crate) fn name_block(&self, range: Range<u32>) -> Result<Vec<u8>, IndexError> {
-        let (offset, length, _) = self.sections[Section::NameBlocks as usize];
+        let (offset, length, _) = self.sections[Section::KeyBlocks as usize];
         if range.start > range.end || u64::from(range.end) > length {
             return Err(IndexError::Damaged);
         }
@@ -329,15 +330,16 @@ impl Index {
         let read = self
             .file
             .read_at(&mut block, offset + u64::from(range.start))?;
-        match read == block.len() {
-            true => Ok(block),
-            false => Err(IndexError::Damaged),
+        if read == block.len() {
+            Ok(block)
+        } else {
+            Err(IndexError::Damaged)
         }
     }
 }
 
 impl Point {
-    fn of(entry: &StreamEntry) -> Self {
+    fn of(entry: &ActiveEntry) -> Self {
         Self {
             seq: entry.seq,
             ts: entry.ts,
@@ -365,7 +367,7 @@ impl Point {
     }
 }
 
-/// Points as they lie in a section, one after the other.
+/// Points as they are in a section, one after the other.
 #[derive(Clone, Copy)]
 pub(crate) struct Points<'a>(&'a [u8]);
 
@@ -390,9 +392,10 @@ impl<'a> Points<'a> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.get(middle).is_some_and(|point| holds(&point)) {
-                true => low = middle + 1,
-                false => high = middle,
+            if self.get(middle).is_some_and(|point| holds(&point)) {
+                low = middle + 1
+            } else {
+                high = middle
             }
         }
         low

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// How much is read at a time where a whole segment is gone through.
 const WHOLE_SEGMENT_BLOCK_BYTES: usize = 1 << 20;
 
-/// What stands at a place.
+/// What is at a place.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// A whole record, at `in_block` of `block`.

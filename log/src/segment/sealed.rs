@@ -1,4 +1,4 @@
-//! A sealed segment: immutable data and its index. Whoever holds one can read it even after it was rewritten.
+//! A sealed segment: immutable data and its index. The caller that holds one can read it even after it was rewritten.
 
 use super::header::SegmentHeader;
 use super::index::{IdPrefix, Index, IndexError, Points, RunInfo, Section};
@@ -138,7 +138,7 @@ impl Sealed {
         self.picker(topic, ONE_EVENT_BYTES).pick(offset)
     }
 
-    /// The events at offsets that rise. Those that lie close to each other are read together.
+    /// The events at offsets that rise. Those that are close to each other are read together.
     pub(crate) fn events_at(
         &self,
         topic: u32,
@@ -200,7 +200,7 @@ impl Sealed {
     }
 }
 
-/// Events that lie this close to each other on average are read with what is between them.
+/// Events that are this close to each other on average are read with what is between them.
 const NEAR_BYTES: usize = 4 << 10;
 /// Enough for most single events; a larger one is read in a second go.
 const ONE_EVENT_BYTES: usize = 2 << 10;
@@ -285,12 +285,11 @@ impl RunReader {
         let is_lost = is_gap && self.is_dense && !self.is_told;
         (self.last_seq, self.is_told) = (Some(seq), false);
         let found = RunItem::Event { offset, event };
-        match is_lost {
-            true => {
-                self.waiting = Some(found);
-                RunItem::Damage(at..at)
-            }
-            false => found,
+        if is_lost {
+            self.waiting = Some(found);
+            RunItem::Damage(at..at)
+        } else {
+            found
         }
     }
 

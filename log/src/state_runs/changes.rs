@@ -4,11 +4,11 @@
 use super::file::RunWriter;
 use super::order::{StateKey, combine};
 use super::{RunHeader, StateRuns};
-use crate::event_id::{MadeId, tag_of};
 use crate::files::{File, Files};
 use crate::hashing::GivenMap;
 use crate::record::{Kind, StateRecord, StoredEvent};
 use crate::segment::{Found, Scanner};
+use prombus_store::{GeneratedId, tag_of};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
@@ -119,9 +119,10 @@ impl NetChanges {
                 last_ts,
             });
         }
-        let from = match self.is_complete {
-            true => 1,
-            false => runs.covered_to() + 1,
+        let from = if self.is_complete {
+            1
+        } else {
+            runs.covered_to() + 1
         };
         let header = RunHeader::for_segments(from, number, self.next_topic_number, log_id);
         let mut writer = RunWriter::create(files, header)?;
@@ -139,6 +140,6 @@ impl NetChanges {
 pub(crate) fn log_time(event: &StoredEvent, log_id: u64) -> u64 {
     let given = event.stored_ms().unwrap_or(0);
     let tag = tag_of(log_id, event.topic_number());
-    let made = MadeId::parse(&event.id()).filter(|made| made.tag == tag);
+    let made = GeneratedId::parse(&event.id()).filter(|made| made.tag == tag);
     given.max(made.map_or(0, |made| made.ms))
 }

@@ -106,9 +106,10 @@ impl<'a> RunWriter<'a> {
         }
         record.write(&mut self.buffer, 0);
         self.header.records += 1;
-        match self.buffer.len() >= BLOCK_BYTES {
-            true => self.flush(),
-            false => Ok(()),
+        if self.buffer.len() >= BLOCK_BYTES {
+            self.flush()
+        } else {
+            Ok(())
         }
     }
 
@@ -192,12 +193,9 @@ mod tests {
             let files = FaultFiles::new();
             let header = RunHeader::for_segments(2, 3, 9, 7);
             let mut writer = RunWriter::create(&files, header).expect("a file");
-            let records: Vec<StateRecord> = values.into_iter().map(|(key, value)| match value.is_empty() {
-                true => StateRecord::KeyedDelete { key: key.into() },
-                false => StateRecord::KeyedPut {
+            let records: Vec<StateRecord> = values.into_iter().map(|(key, value)| if value.is_empty() { StateRecord::KeyedDelete { key: key.into() } } else { StateRecord::KeyedPut {
                     key: key.into(), version: value.len() as u64, value: value.into_bytes().into(),
-                },
-            }).collect();
+                } }).collect();
             for record in &records {
                 writer.add(record).expect("room");
             }

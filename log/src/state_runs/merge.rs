@@ -12,7 +12,7 @@ use std::io;
 use std::ops::Range;
 
 /// So many runs of a tier are merged.
-const RUNS_OF_A_TIER: usize = 4;
+const RUNS_OF_A_TIER: usize = 8;
 /// The runs of the first tier are smaller than this.
 const FIRST_TIER_BYTES: u64 = 64 << 10;
 /// The runs of a tier are smaller than those of the next by this factor.

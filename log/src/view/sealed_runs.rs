@@ -2,15 +2,18 @@
 //! Everything else is read from the segments' directories when it is asked for.
 
 use super::{TopicView, View};
+use crate::segment::active::ActiveRun;
 use crate::segment::index::{IndexError, RunInfo};
 use crate::segment::sealed::Sealed;
-use crate::segment::stream::StreamRun;
 use crate::shared::Shared;
 use std::io;
 use std::sync::Arc;
 
-/// So many topics change their runs while the view is locked, so that nobody waits for long.
-const TOPICS_PER_HOLD: usize = 512;
+/// So many topics are looked at or change their runs while the view is locked, so that no one waits for long.
+pub(crate) const TOPICS_PER_HOLD: usize = 512;
+
+/// Room for runs is made for at least so many.
+const FEWEST_MORE_RUNS: usize = 4;
 
 /// A topic's events in one sealed segment.
 #[derive(Clone)]
@@ -70,7 +73,8 @@ impl TopicView {
         self.sealed_bytes += run.bytes();
         if self.runs.len() == self.runs.capacity() {
             // There are many topics, so their room may not be doubled.
-            self.runs.reserve_exact((self.runs.len() / 8).max(1));
+            let more = (self.runs.len() / 8).max(FEWEST_MORE_RUNS);
+            self.runs.reserve_exact(more);
         }
         let at = self
             .runs
@@ -99,8 +103,8 @@ impl TopicView {
 impl View {
     /// The first position of a topic that is not sealed.
     pub(crate) fn unsealed_from(&self, topic: &TopicView) -> u64 {
-        let first = self.streams.iter().find_map(|stream| {
-            let run = stream.runs.get(&topic.number)?;
+        let first = self.active_segments.iter().find_map(|active| {
+            let run = active.runs.get(&topic.number)?;
             run.entries.first().map(|entry| entry.seq)
         });
         first.unwrap_or_else(|| topic.tail_seq() + 1)
@@ -183,6 +187,8 @@ impl Shared {
                     topic.insert_run(added, &runs[at]);
                 }
             }
+            drop(view);
+            self.pacer.hand_over_lock();
         }
         Ok(())
     }
@@ -193,7 +199,7 @@ impl Shared {
         number: u64,
         sealed: Option<&Arc<Sealed>>,
     ) -> io::Result<()> {
-        let mut moved: Vec<(u32, StreamRun)> = Vec::new();
+        let mut moved: Vec<(u32, ActiveRun)> = Vec::new();
         if let Some(sealed) = sealed {
             let runs = sealed.index.runs().map_err(as_io)?;
             self.view_mut().sealed.insert(number, sealed.clone());
@@ -202,24 +208,26 @@ impl Shared {
                 for info in some {
                     moved.extend(view.move_run(number, sealed, info));
                 }
+                drop(view);
+                self.pacer.hand_over_lock();
             }
         }
-        // What took little memory is let go of while nobody waits.
+        // What took little memory is let go of while no one waits.
         moved.retain(|(_, run)| run.is_large());
         let mut view = self.view_mut();
         let at = view
-            .streams
+            .active_segments
             .iter()
-            .position(|stream| stream.number == number);
-        let rest = at.map(|at| view.streams.remove(at));
-        let Some(mut stream) = rest else {
+            .position(|active| active.number == number);
+        let rest = at.map(|at| view.active_segments.remove(at));
+        let Some(mut active) = rest else {
             return Ok(());
         };
-        let rest = std::mem::replace(&mut stream.runs, moved.into_iter().collect());
-        view.spare_entries.keep(&mut stream);
+        let rest = std::mem::replace(&mut active.runs, moved.into_iter().collect());
+        view.spare_entries.keep(&mut active);
         drop(view);
         // What is left may be much to let go of, so that is done without the lock.
-        drop(stream);
+        drop(active);
         drop(rest);
         Ok(())
     }
@@ -232,12 +240,12 @@ impl View {
         number: u64,
         sealed: &Arc<Sealed>,
         info: &RunInfo,
-    ) -> Option<(u32, StreamRun)> {
+    ) -> Option<(u32, ActiveRun)> {
         let topic = self.topics.get_mut(&info.topic)?;
         topic.insert_run(sealed, info);
-        let mut streams = self.streams.iter_mut();
-        let stream = streams.find(|stream| stream.number == number)?;
-        stream.runs.remove_entry(&info.topic)
+        let mut active_segments = self.active_segments.iter_mut();
+        let active = active_segments.find(|active| active.number == number)?;
+        active.runs.remove_entry(&info.topic)
     }
 }
 

@@ -1,12 +1,12 @@
 //! A populated log, harmed at seeded places in every way that disks and operators know: nothing panics, nothing is
 //! altered, no loss goes unnamed, a check agrees with a start, and no position is given twice.
 
-mod harm;
-mod judge;
+mod check;
+mod corrupt;
 mod populated;
 
 use crate::seeds;
-use harm::Harm;
+use corrupt::Harm;
 use populated::Populated;
 
 /// Seeds that are run where the environment does not say.
@@ -16,7 +16,7 @@ const SEEDS: u64 = 300;
 fn harm_to_a_closed_log_is_named() {
     let (log, foreign) = (Populated::closed(7), Populated::closed(8));
     seeds::run(SEEDS, |seed| {
-        judge::judge(&log, &Harm::choose(&log, &foreign, seed));
+        check::judge(&log, &Harm::choose(&log, &foreign, seed));
     });
 }
 
@@ -24,7 +24,7 @@ fn harm_to_a_closed_log_is_named() {
 fn harm_to_a_killed_log_is_named() {
     let (log, foreign) = (Populated::killed(7), Populated::closed(8));
     seeds::run(SEEDS, |seed| {
-        judge::judge(&log, &Harm::choose(&log, &foreign, seed));
+        check::judge(&log, &Harm::choose(&log, &foreign, seed));
     });
 }
 
@@ -36,20 +36,20 @@ fn files_that_are_swapped_copied_or_removed_are_named() {
         let segments = log.names(".seg");
         let (first, last) = (&segments[0], &segments[segments.len() - 1]);
         for middle in &segments {
-            judge::judge(&log, &Harm::swap(&log, first, middle));
-            judge::judge(&log, &Harm::swap(&log, last, middle));
-            judge::judge(&log, &Harm::copy(&log, first, middle));
-            judge::judge(&log, &Harm::copy(&log, middle, last));
+            check::judge(&log, &Harm::swap(&log, first, middle));
+            check::judge(&log, &Harm::swap(&log, last, middle));
+            check::judge(&log, &Harm::copy(&log, first, middle));
+            check::judge(&log, &Harm::copy(&log, middle, last));
             let index = middle.replace(".seg", ".idx");
-            judge::judge(&log, &Harm::remove(&log, &[middle]));
-            judge::judge(&log, &Harm::remove(&log, &[middle, &index]));
-            judge::judge(&log, &Harm::remove(&log, &[middle, &index, "CLOSED"]));
-            judge::judge(&log, &Harm::remove(&log, &[middle, &index, "SEGMENTS"]));
-            judge::judge(&log, &Harm::foreign(&log, &foreign, first, middle));
+            check::judge(&log, &Harm::remove(&log, &[middle]));
+            check::judge(&log, &Harm::remove(&log, &[middle, &index]));
+            check::judge(&log, &Harm::remove(&log, &[middle, &index, "CLOSED"]));
+            check::judge(&log, &Harm::remove(&log, &[middle, &index, "SEGMENTS"]));
+            check::judge(&log, &Harm::foreign(&log, &foreign, first, middle));
         }
         for name in ["CLOSED", "SEGMENTS"] {
-            judge::judge(&log, &Harm::remove(&log, &[name]));
-            judge::judge(&log, &Harm::foreign(&log, &foreign, name, name));
+            check::judge(&log, &Harm::remove(&log, &[name]));
+            check::judge(&log, &Harm::foreign(&log, &foreign, name, name));
         }
     }
 }

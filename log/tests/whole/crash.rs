@@ -1,10 +1,10 @@
 //! Seeded scripts with crashes at any operation, held against a model.
 //!
-//! The log is one stream of commits, so after a crash it holds exactly the first so many of the units that were
+//! The log is one active of commits, so after a crash it holds exactly the first so many of the units that were
 //! submitted, and never fewer than were acknowledged. A unit is an atomic batch, the changes of any other batch, or
 //! one event.
 
-mod judge;
+mod check;
 mod model;
 mod script;
 

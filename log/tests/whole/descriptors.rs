@@ -3,12 +3,13 @@
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::read_all;
 use prombus_log::fault::Seeded;
-use prombus_log::{Log, LogOptions, OsFiles, ReadLimit, TopicOptions};
+use prombus_log::{Log, LogOptions, OsFiles};
+use prombus_store::{ReadLimit, TopicOptions};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-/// Descriptors of the child, its standard streams and the lock included.
+/// Descriptors of the child, its standard active_segments and the lock included.
 const DESCRIPTORS: usize = 64;
 /// Set for the child: the folder of its log.
 const FOLDER: &str = "PROMBUS_DESCRIPTORS_FOLDER";
@@ -32,7 +33,7 @@ fn a_log_with_more_segments_than_descriptors_opens_reads_and_compacts() {
             .map(|(topic, payload)| PlannedEvent::new(topic, *payload));
         commit(&log, &Plan::events(events));
     }
-    log.maintain().expect("upkeep");
+    log.maintain().expect("maintenance");
     assert!(log.stats().segments > SEGMENTS, "{:?}", log.stats());
     log.close().expect("it closes");
     drop(log);
@@ -81,7 +82,7 @@ fn with_few() {
     commit(&log, &Plan::topic("short", options));
     // Retention takes most of every segment, then the sparse neighbours are merged.
     for _ in 0..3 {
-        log.maintain().expect("upkeep");
+        log.maintain().expect("maintenance");
         log.commit_now();
     }
     assert!(log.stats().segments < SEGMENTS, "{:?}", log.stats());
@@ -95,10 +96,10 @@ fn with_few() {
 fn open(folder: &Path, max_open_files: usize) -> Log {
     let options = LogOptions {
         segment_bytes: 3000,
-        recent_bytes: 1000,
+        tail_cache_bytes: 1000,
         index_cache_bytes: 10_000,
         max_open_files,
-        entropy: 7,
+        log_id: Some(7),
         threads: false,
         ..LogOptions::default()
     };

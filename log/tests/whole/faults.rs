@@ -1,12 +1,11 @@
 //! A disk that fails: the Nth sync, the Nth write, no more space. Whoever waits hears of it, nothing is acknowledged
 //! that is not durable, reading goes on, and after a restart publishing works again.
 
-use crate::desk::Desk;
+use crate::fixture::Fixture;
 use crate::plan::{Plan, PlannedEvent, answer_of};
+use prombus_log::OpenReport;
 use prombus_log::fault::FaultFiles;
-use prombus_log::{
-    Change, CommitError, Durability, EventOutcome, Expect, OpenReport, Receipt, TopicOptions,
-};
+use prombus_store::{Change, CommitError, Durability, EventOutcome, Expect, Receipt, TopicOptions};
 use std::collections::BTreeMap;
 
 const ROUNDS: usize = 30;
@@ -49,47 +48,52 @@ struct Acknowledged {
 fn play(seed: u64, arm: impl Fn(&FaultFiles)) -> bool {
     let mut any_failed = false;
     for power_loss in [false, true] {
-        let mut desk = new_desk();
+        let mut fixture = new_desk();
         let mut acknowledged = Acknowledged::default();
         for round in 0..6 {
-            let all_well = publish(&desk, round, &mut acknowledged);
+            let all_well = publish(&fixture, round, &mut acknowledged);
             assert!(all_well, "no fault is set");
-            desk.log.maintain().expect("upkeep");
+            fixture.log.maintain().expect("maintenance");
         }
-        arm(&desk.disk);
+        arm(&fixture.disk);
         let failed = (6..ROUNDS).find(|&round| {
-            // Upkeep may fail too; that harms nobody, and it is tried again.
-            let _ = desk.log.maintain();
-            !publish(&desk, round, &mut acknowledged)
+            // Maintenance may fail too; that harms nobody, and it is tried again.
+            let _ = fixture.log.maintain();
+            !publish(&fixture, round, &mut acknowledged)
         });
         if let Some(round) = failed {
-            check_failed_log(&desk, round, &acknowledged);
+            check_failed_log(&fixture, round, &acknowledged);
             any_failed = true;
         }
-        let report = match power_loss {
-            true => desk.open_on(desk.disk.crash(seed)),
-            false => desk.open_on(desk.disk.process_crash()),
+        let report = if power_loss {
+            fixture.open_on(fixture.disk.crash(seed))
+        } else {
+            fixture.open_on(fixture.disk.process_crash())
         };
-        check_after_restart(&desk, &report, power_loss, &acknowledged);
+        check_after_restart(&fixture, &report, power_loss, &acknowledged);
         let mut later = Acknowledged::default();
-        assert!(publish(&desk, ROUNDS, &mut later), "it takes writes again");
+        assert!(
+            publish(&fixture, ROUNDS, &mut later),
+            "it takes writes again"
+        );
         if power_loss {
-            desk.open_on(desk.disk.crash(seed));
-            check_after_restart(&desk, &report, power_loss, &later);
+            fixture.open_on(fixture.disk.crash(seed));
+            check_after_restart(&fixture, &report, power_loss, &later);
         }
     }
     any_failed
 }
 
-fn new_desk() -> Desk {
-    let desk = Desk::with_topic(1200, FSYNC_TOPIC, TopicOptions::default());
+fn new_desk() -> Fixture {
+    let fixture = Fixture::with_topic(1200, FSYNC_TOPIC, TopicOptions::default());
     let options = TopicOptions {
         durability: Durability::Os,
         ..TopicOptions::default()
     };
-    desk.commit(&Plan::topic(OS_TOPIC, options))
+    fixture
+        .commit(&Plan::topic(OS_TOPIC, options))
         .expect("a topic");
-    desk
+    fixture
 }
 
 fn payload(topic: &str, round: usize, at: usize) -> String {
@@ -97,7 +101,7 @@ fn payload(topic: &str, round: usize, at: usize) -> String {
 }
 
 /// Publishes to both topics and to a keyed record; false if a commit failed.
-fn publish(desk: &Desk, round: usize, acknowledged: &mut Acknowledged) -> bool {
+fn publish(fixture: &Fixture, round: usize, acknowledged: &mut Acknowledged) -> bool {
     let events = |topic: &'static str| {
         let planned = (0..2).map(move |at| PlannedEvent::new(topic, payload(topic, round, at)));
         Plan::events(planned)
@@ -114,15 +118,15 @@ fn publish(desk: &Desk, round: usize, acknowledged: &mut Acknowledged) -> bool {
         (FSYNC_TOPIC, keyed),
         (OS_TOPIC, events(OS_TOPIC)),
     ];
-    let before = desk.log.list("");
+    let before = fixture.log.list("");
     let mut commits = plans.map(|(topic, plan)| {
-        let commit = desk.log.append(&plan.batch());
+        let commit = fixture.log.append(&plan.batch());
         (topic, plan, commit)
     });
-    assert!(desk.log.is_changing("round") && desk.log.is_any_changing("rou"));
-    assert_eq!(desk.log.list(""), before, "nothing is committed");
-    desk.log.commit_now();
-    let mut all_well = desk.log.failure().is_none();
+    assert!(fixture.log.is_changing("round") && fixture.log.is_any_changing("rou"));
+    assert_eq!(fixture.log.list(""), before, "nothing is committed");
+    fixture.log.commit_now();
+    let mut all_well = fixture.log.failure().is_none();
     for (topic, plan, commit) in &mut commits {
         match answer_of(commit).expect("an answer") {
             Ok(receipt) => acknowledged.take(topic, plan, &receipt, round),
@@ -150,55 +154,55 @@ impl Acknowledged {
     }
 }
 
-/// It refuses to write and goes on reading, also when upkeep is asked for.
-fn check_failed_log(desk: &Desk, round: usize, acknowledged: &Acknowledged) {
-    let failure = desk.log.failure().expect("a failure");
-    let refused = desk
+/// It refuses to write and goes on reading, also when maintenance is asked for.
+fn check_failed_log(fixture: &Fixture, round: usize, acknowledged: &Acknowledged) {
+    let failure = fixture.log.failure().expect("a failure");
+    let refused = fixture
         .log
         .append(&Plan::events([PlannedEvent::new(OS_TOPIC, "1")]).batch());
     let answer = refused.wait();
     assert_eq!(answer, Err(CommitError::StoreFailed(failure.clone())));
-    check_events(desk, acknowledged, |_| true);
-    check_record(desk, acknowledged);
+    check_events(fixture, acknowledged, |_| true);
+    check_record(fixture, acknowledged);
     for _ in 0..2 {
-        let _ = desk.log.maintain();
-        check_events(desk, acknowledged, |_| true);
+        let _ = fixture.log.maintain();
+        check_events(fixture, acknowledged, |_| true);
     }
-    let closed = desk.log.close();
+    let closed = fixture.log.close();
     assert_eq!(closed, Err(CommitError::StoreFailed(failure)), "in {round}");
 }
 
 fn check_after_restart(
-    desk: &Desk,
+    fixture: &Fixture,
     report: &OpenReport,
     power_loss: bool,
     acknowledged: &Acknowledged,
 ) {
     assert_eq!(report.damage, Vec::<String>::new());
-    check_events(desk, acknowledged, |topic| {
+    check_events(fixture, acknowledged, |topic| {
         topic == FSYNC_TOPIC || !power_loss
     });
-    let value = desk.log.get("round").expect("a record").value;
+    let value = fixture.log.get("round").expect("a record").value;
     let value: usize = String::from_utf8_lossy(&value).parse().expect("a number");
     assert!(value >= acknowledged.value);
     // The record and the events of its batch are there together.
-    let seqs = desk.seqs(FSYNC_TOPIC);
-    let last = desk.events(FSYNC_TOPIC).pop().expect("an event");
+    let seqs = fixture.seqs(FSYNC_TOPIC);
+    let last = fixture.events(FSYNC_TOPIC).pop().expect("an event");
     assert!(last.contains(&format!(r#""f {value} 1 "#)), "{last}");
     assert_eq!(seqs.len() % 2, 0);
-    assert_eq!(desk.log.damage(), Vec::<String>::new());
+    assert_eq!(fixture.log.damage(), Vec::<String>::new());
 }
 
 /// Readers see the record that was acknowledged last, whatever was appended since.
-fn check_record(desk: &Desk, acknowledged: &Acknowledged) {
-    let record = desk.log.get("round").expect("a record");
+fn check_record(fixture: &Fixture, acknowledged: &Acknowledged) {
+    let record = fixture.log.get("round").expect("a record");
     assert_eq!(*record.value, *acknowledged.value.to_string().as_bytes());
-    assert_eq!(desk.log.list(""), [("round".into(), record)]);
+    assert_eq!(fixture.log.list(""), [("round".into(), record)]);
 }
 
 /// All that was acknowledged is there, as it was published, without gaps.
-fn check_events(desk: &Desk, acknowledged: &Acknowledged, is_safe: impl Fn(&str) -> bool) {
-    let seen = desk.look();
+fn check_events(fixture: &Fixture, acknowledged: &Acknowledged, is_safe: impl Fn(&str) -> bool) {
+    let seen = fixture.look();
     for topic in [FSYNC_TOPIC, OS_TOPIC] {
         let events = &seen.topics[topic].events;
         let seqs: Vec<u64> = events.iter().map(|event| event.seq()).collect();
@@ -218,29 +222,30 @@ fn check_events(desk: &Desk, acknowledged: &Acknowledged, is_safe: impl Fn(&str)
 #[test]
 fn upkeep_frees_nothing_for_a_change_that_a_crash_may_undo() {
     for (seed, trim) in (0..20).flat_map(|seed| [(seed, false), (seed, true)]) {
-        let mut desk = Desk::with_topic(1200, "t", TopicOptions::default());
+        let mut fixture = Fixture::with_topic(1200, "t", TopicOptions::default());
         for round in 0..10 {
             let events = (0..4).map(|at| PlannedEvent::new("t", payload("t", round, at)));
-            desk.store(&Plan::events(events));
+            fixture.store(&Plan::events(events));
         }
-        let before = desk.events("t");
+        let before = fixture.events("t");
         let (topic, first_seq) = ("t".into(), 30);
-        let change = match trim {
-            true => Change::Trim { topic, first_seq },
-            false => Change::DeleteTopic { topic },
+        let change = if trim {
+            Change::Trim { topic, first_seq }
+        } else {
+            Change::DeleteTopic { topic }
         };
-        desk.disk.fail_sync_after(1);
-        let failed = desk.commit(&Plan {
+        fixture.disk.fail_sync_after(1);
+        let failed = fixture.commit(&Plan {
             changes: vec![change],
             ..Plan::default()
         });
         assert!(failed.is_err());
         for _ in 0..3 {
-            let _ = desk.log.maintain();
+            let _ = fixture.log.maintain();
         }
-        desk.open_on(desk.disk.crash(seed));
-        match desk.log.topic("t").map(|topic| topic.first_seq) {
-            Some(1) => assert_eq!(desk.events("t"), before, "seed {seed}, trim {trim}"),
+        fixture.open_on(fixture.disk.crash(seed));
+        match fixture.log.topic("t").map(|topic| topic.first_seq) {
+            Some(1) => assert_eq!(fixture.events("t"), before, "seed {seed}, trim {trim}"),
             happened => assert_eq!(happened, trim.then_some(first_seq)),
         }
     }
@@ -255,27 +260,27 @@ fn compaction_drops_nothing_for_an_event_that_a_crash_may_undo() {
             compaction: true,
             ..TopicOptions::default()
         };
-        let mut desk = Desk::with_topic(1200, OS_TOPIC, options);
+        let mut fixture = Fixture::with_topic(1200, OS_TOPIC, options);
         let event = |round: usize, key: usize| {
             let key = format!("key{key}");
             PlannedEvent::new(OS_TOPIC, payload(OS_TOPIC, round, 0)).with_key(key)
         };
         for round in 0..4 {
-            desk.store(&Plan::events((0..6).map(|key| event(round, key))));
+            fixture.store(&Plan::events((0..6).map(|key| event(round, key))));
         }
-        desk.disk.fail_sync_after(1);
-        let mut commit = desk
+        fixture.disk.fail_sync_after(1);
+        let mut commit = fixture
             .log
             .append(&Plan::events((0..6).map(|key| event(9, key))).batch());
-        desk.log.commit_now();
+        fixture.log.commit_now();
         let answer = answer_of(&mut commit).expect("an answer");
         assert!(answer.is_ok(), "it was written: {answer:?}");
         for _ in 0..3 {
-            let _ = desk.log.maintain();
+            let _ = fixture.log.maintain();
         }
-        desk.open_on(desk.disk.crash(seed));
+        fixture.open_on(fixture.disk.crash(seed));
         for key in 0..6 {
-            let latest = desk.log.latest(OS_TOPIC, &format!("key{key}"));
+            let latest = fixture.log.latest(OS_TOPIC, &format!("key{key}"));
             assert!(latest.expect("a look-up").is_some(), "key{key} is gone");
         }
     }

@@ -1,11 +1,12 @@
 //! Finding by id, by time and by key, held against what plain reading shows.
 
-use crate::desk::Desk;
+use crate::fixture::Fixture;
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::{ALL, read_all};
 use crate::seeds;
 use prombus_log::fault::Seeded;
-use prombus_log::{Change, Clock, Files, Log, ReadLimit, StoredEvent, TimeRange, TopicOptions};
+use prombus_log::{Files, Log};
+use prombus_store::{Change, Clock, ReadLimit, StoredEvent, TimeRange, TopicOptions};
 use std::collections::BTreeMap;
 
 #[test]
@@ -13,70 +14,73 @@ fn everything_is_found_whatever_is_sealed_rewritten_restarted_or_lost_of_the_ind
     seeds::run(200, |seed| {
         let mut random = Seeded::new(seed);
         let segment_bytes = 1000 + random.below(6000) as u64;
-        let mut desk = Desk::new(segment_bytes);
+        let mut fixture = Fixture::new(segment_bytes);
         let compaction = random.below(3) == 0;
         for topic in ["t", "u"] {
             let options = TopicOptions {
                 compaction,
                 ..TopicOptions::default()
             };
-            desk.commit(&Plan::topic(topic, options)).expect("a topic");
+            fixture
+                .commit(&Plan::topic(topic, options))
+                .expect("a topic");
         }
         for _ in 0..40 {
-            step(&mut desk, &mut random);
+            step(&mut fixture, &mut random);
         }
         for topic in ["t", "u"] {
-            let events = read_all(&desk.log, topic, &mut random);
-            check(&desk.log, topic, &events, &mut random);
+            let events = read_all(&fixture.log, topic, &mut random);
+            check(&fixture.log, topic, &events, &mut random);
         }
-        assert_eq!(desk.log.damage(), Vec::<String>::new());
+        assert_eq!(fixture.log.damage(), Vec::<String>::new());
     });
 }
 
 /// Does one thing at random; what is shown afterwards is what was shown before, except for what was published.
-fn step(desk: &mut Desk, random: &mut Seeded) {
+fn step(fixture: &mut Fixture, random: &mut Seeded) {
     let topic = ["t", "u"][random.below(2)];
-    let before = desk.events(topic);
+    let before = fixture.events(topic);
     let mut is_less = false;
     match random.below(12) {
         0..6 => {
-            let events = (0..1 + random.below(20)).map(|_| some_event(desk, random));
-            desk.store(&Plan::events(events));
+            let events = (0..1 + random.below(20)).map(|_| some_event(fixture, random));
+            fixture.store(&Plan::events(events));
         }
         6..8 => {
-            desk.log.maintain().expect("upkeep");
+            fixture.log.maintain().expect("maintenance");
             is_less = true;
         }
         8 => {
-            let tail_seq = desk.log.tail_seq(topic);
+            let tail_seq = fixture.log.tail_seq(topic);
             let first_seq = random.below(tail_seq as usize / 2 + 1) as u64;
             let topic = topic.into();
-            desk.commit(&Plan {
-                changes: vec![Change::Trim { topic, first_seq }],
-                ..Plan::default()
-            })
-            .expect("a trim");
+            fixture
+                .commit(&Plan {
+                    changes: vec![Change::Trim { topic, first_seq }],
+                    ..Plan::default()
+                })
+                .expect("a trim");
             is_less = true;
         }
-        9 => drop(desk.reopen()),
-        10 => drop(desk.open_on(desk.disk.process_crash())),
-        _ => lose_indexes(desk, random),
+        9 => drop(fixture.reopen()),
+        10 => drop(fixture.open_on(fixture.disk.process_crash())),
+        _ => lose_indexes(fixture, random),
     }
-    let after = desk.events(topic);
+    let after = fixture.events(topic);
     let stays = |json: &&String| after.contains(json);
     assert!(is_less || before.iter().all(|json| stays(&json)));
-    let events = read_all(&desk.log, topic, random);
-    check(&desk.log, topic, &events, random);
+    let events = read_all(&fixture.log, topic, random);
+    check(&fixture.log, topic, &events, random);
 }
 
-fn some_event(desk: &Desk, random: &mut Seeded) -> PlannedEvent {
+fn some_event(fixture: &Fixture, random: &mut Seeded) -> PlannedEvent {
     let topic = ["t", "u"][random.below(2)];
     let number = random.number();
     let mut event = PlannedEvent::new(topic, number.to_string());
-    desk.clock.advance(random.below(3) as u64);
+    fixture.clock.advance(random.below(3) as u64);
     // Many share a time, and many are older than those before.
     if random.below(3) == 0 {
-        event.ts = Some(desk.clock.now_ms() + random.below(40) as u64 - 30);
+        event.ts = Some(fixture.clock.now_ms() + random.below(40) as u64 - 30);
     }
     if random.below(3) > 0 {
         event.key = Some(format!("key {}", random.below(30)));
@@ -89,9 +93,9 @@ fn some_event(desk: &Desk, random: &mut Seeded) -> PlannedEvent {
 }
 
 /// Removes or damages some index files and opens the log again.
-fn lose_indexes(desk: &mut Desk, random: &mut Seeded) {
-    desk.log.close().expect("it closes");
-    let disk = desk.disk.process_crash();
+fn lose_indexes(fixture: &mut Fixture, random: &mut Seeded) {
+    fixture.log.close().expect("it closes");
+    let disk = fixture.disk.process_crash();
     for name in disk.list().expect("names") {
         match random.below(3) {
             _ if !name.ends_with(".idx") => {}
@@ -107,7 +111,7 @@ fn lose_indexes(desk: &mut Desk, random: &mut Seeded) {
             _ => {}
         }
     }
-    let report = desk.open_on(disk);
+    let report = fixture.open_on(disk);
     assert_eq!(report.damage, Vec::<String>::new());
 }
 
@@ -179,7 +183,7 @@ fn read_by_time(
         let page = log.read_by_time(topic, range, limit).expect("a page");
         let places = page.events.iter().map(|event| (event.ts(), event.seq()));
         read.extend(places);
-        after = page.next;
+        after = page.next_time;
         if after.is_none() {
             return read;
         }
@@ -216,8 +220,8 @@ fn check_keys(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Seede
         ..ALL
     };
     let found = log
-        .latest_keys(topic, after.map(String::as_str), limit)
+        .read_by_key(topic, after.map(String::as_str), limit)
         .expect("keys");
-    let found: Vec<u64> = found.iter().map(StoredEvent::seq).collect();
+    let found: Vec<u64> = found.events.iter().map(StoredEvent::seq).collect();
     assert_eq!(found, expected[..expected.len().min(limit.events)]);
 }

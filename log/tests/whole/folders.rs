@@ -1,8 +1,9 @@
 //! Folders that can be opened and folders that cannot, on the machine's own files: a refusal changes nothing.
 
-use crate::desk::{START_MS, options};
+use crate::fixture::{START_MS, options};
 use crate::plan::{Plan, PlannedEvent};
-use prombus_log::{Log, ManualClock, OpenError, OsFiles, TopicOptions, verify};
+use prombus_log::{Log, OpenError, OsFiles, verify};
+use prombus_store::{ManualClock, TopicOptions};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -31,7 +32,7 @@ fn make_log(folder: &Path) {
     let commit = log.append(&plan.batch());
     log.commit_now();
     commit.wait().expect("a commit");
-    log.maintain().expect("upkeep");
+    log.maintain().expect("maintenance");
     log.close().expect("it closes");
 }
 

@@ -1,8 +1,8 @@
 //! Ids: one that the topic holds is stored once, whatever retention, deletion and restarts do in between.
 
-use crate::desk::{Desk, START_MS};
+use crate::fixture::{Fixture, START_MS};
 use crate::plan::{Plan, PlannedEvent, answer_of};
-use prombus_log::{Change, EventOutcome, TopicOptions};
+use prombus_store::{Change, EventOutcome, IfExists, TopicOptions};
 
 const SEGMENT_BYTES: u64 = 2000;
 
@@ -11,27 +11,27 @@ fn event(id: &str) -> PlannedEvent {
 }
 
 /// Fills segments until the ones before are sealed.
-fn seal(desk: &Desk) {
+fn seal(fixture: &Fixture) {
     for round in 0..3 {
         let filler = PlannedEvent::new("filler", format!(r#""{}""#, "f".repeat(2100)));
         let small = PlannedEvent::new("t", round.to_string());
-        desk.store(&Plan::events([filler, small]));
+        fixture.store(&Plan::events([filler, small]));
     }
-    desk.log.maintain().expect("upkeep");
+    fixture.log.maintain().expect("maintenance");
 }
 
-fn new_desk() -> Desk {
-    let desk = Desk::with_topic(SEGMENT_BYTES, "t", TopicOptions::default());
+fn new_desk() -> Fixture {
+    let fixture = Fixture::with_topic(SEGMENT_BYTES, "t", TopicOptions::default());
     let filler = Plan::topic("filler", TopicOptions::default());
-    desk.commit(&filler).expect("a topic");
-    desk
+    fixture.commit(&filler).expect("a topic");
+    fixture
 }
 
 #[test]
 fn an_id_that_retention_let_go_is_stored_once_more_and_not_twice() {
-    let desk = new_desk();
-    desk.store(&Plan::events([event("a"), event("b")]));
-    seal(&desk);
+    let fixture = new_desk();
+    fixture.store(&Plan::events([event("a"), event("b")]));
+    seal(&fixture);
     let trim = Change::Trim {
         topic: "t".into(),
         first_seq: 2,
@@ -40,17 +40,19 @@ fn an_id_that_retention_let_go_is_stored_once_more_and_not_twice() {
         changes: vec![trim],
         ..Plan::default()
     };
-    desk.commit(&trim).expect("a trim");
+    fixture.commit(&trim).expect("a trim");
     // The sealed segment still has both, since only one is forgotten.
-    let again = desk.store(&Plan::events([event("a")]));
-    let receipt = desk.commit(&Plan::events([event("a")])).expect("a commit");
+    let again = fixture.store(&Plan::events([event("a")]));
+    let receipt = fixture
+        .commit(&Plan::events([event("a")]))
+        .expect("a commit");
     assert_eq!(receipt.events, [EventOutcome::Duplicate(again[0])]);
 }
 
 #[test]
 fn an_id_that_comes_back_to_its_place_twice_at_once_is_a_duplicate() {
-    let desk = new_desk();
-    let made = desk.store(&Plan::events([PlannedEvent::new("t", "1")]))[0];
+    let fixture = new_desk();
+    let made = fixture.store(&Plan::events([PlannedEvent::new("t", "1")]))[0];
     let older = {
         let mut older = new_desk();
         older.clock.set(START_MS + 5);
@@ -79,9 +81,9 @@ fn an_id_that_comes_back_to_its_place_twice_at_once_is_a_duplicate() {
 #[test]
 fn a_topic_made_again_in_the_same_batch_knows_no_ids_of_the_old_one() {
     for atomic in [false, true] {
-        let mut desk = new_desk();
-        desk.store(&Plan::events([event("a"), event("b")]));
-        seal(&desk);
+        let mut fixture = new_desk();
+        fixture.store(&Plan::events([event("a"), event("b")]));
+        seal(&fixture);
         let plan = Plan {
             atomic,
             changes: vec![
@@ -89,30 +91,31 @@ fn a_topic_made_again_in_the_same_batch_knows_no_ids_of_the_old_one() {
                 Change::PutTopic {
                     topic: "t".into(),
                     options: TopicOptions::default(),
+                    if_exists: IfExists::Replace,
                 },
             ],
             events: vec![event("b"), event("a"), event("c")],
         };
-        let placed = desk.store(&plan);
+        let placed = fixture.store(&plan);
         let seqs: Vec<u64> = placed.iter().map(|placed| placed.seq).collect();
         assert_eq!(seqs, [1, 2, 3], "atomic: {atomic}");
-        let report = desk.open_on(desk.disk.crash(1));
+        let report = fixture.open_on(fixture.disk.crash(1));
         assert_eq!(report.cut_tail, None, "atomic: {atomic}");
-        assert_eq!(desk.seqs("t"), [1, 2, 3]);
+        assert_eq!(fixture.seqs("t"), [1, 2, 3]);
     }
 }
 
 #[test]
 fn made_ids_rise_though_the_clock_goes_back_over_a_crash() {
-    let mut desk = new_desk();
+    let mut fixture = new_desk();
     let old_ts = PlannedEvent {
         ts: Some(5),
         ..PlannedEvent::new("t", "1")
     };
-    let before = desk.store(&Plan::events([old_ts]))[0];
-    desk.clock.set(START_MS - 1000);
-    desk.open_on(desk.disk.process_crash());
-    let after = desk.store(&Plan::events([PlannedEvent::new("t", "2")]))[0];
+    let before = fixture.store(&Plan::events([old_ts]))[0];
+    fixture.clock.set(START_MS - 1000);
+    fixture.open_on(fixture.disk.process_crash());
+    let after = fixture.store(&Plan::events([PlannedEvent::new("t", "2")]))[0];
     assert!(after.id.as_str() > before.id.as_str());
     assert!(after.ts >= START_MS, "{after:?}");
 }
@@ -120,10 +123,10 @@ fn made_ids_rise_though_the_clock_goes_back_over_a_crash() {
 #[test]
 fn ids_of_several_topics_are_found_at_the_ends_and_in_the_middle_of_what_is_sealed() {
     // Large enough that the ids of a topic fill several blocks of the sealed segments' tables.
-    let mut desk = Desk::with_topic(40_000, "t0", TopicOptions::default());
+    let mut fixture = Fixture::with_topic(40_000, "t0", TopicOptions::default());
     for topic in ["t1", "t2"] {
         let topic = Plan::topic(topic, TopicOptions::default());
-        desk.commit(&topic).expect("a topic");
+        fixture.commit(&topic).expect("a topic");
     }
     let event = |number: usize| {
         let topic = format!("t{}", number % 3);
@@ -133,14 +136,14 @@ fn ids_of_several_topics_are_found_at_the_ends_and_in_the_middle_of_what_is_seal
     let mut stored = Vec::new();
     for round in 0..10 {
         let events = (round * 100..round * 100 + 100).filter(|number| number % 10 != 0);
-        stored.extend(desk.store(&Plan::events(events.map(event))));
+        stored.extend(fixture.store(&Plan::events(events.map(event))));
     }
-    desk.log.maintain().expect("upkeep");
-    desk.reopen();
+    fixture.log.maintain().expect("maintenance");
+    fixture.reopen();
     let held = (0..1000).filter(|number| number % 10 != 0);
-    let again = desk.commit(&Plan::events(held.map(event)));
+    let again = fixture.commit(&Plan::events(held.map(event)));
     let duplicates: Vec<EventOutcome> = stored.into_iter().map(EventOutcome::Duplicate).collect();
     assert_eq!(again.expect("a commit").events, duplicates);
     let others = (0..1000).filter(|number| number % 10 == 0);
-    assert_eq!(desk.store(&Plan::events(others.map(event))).len(), 100);
+    assert_eq!(fixture.store(&Plan::events(others.map(event))).len(), 100);
 }

@@ -4,9 +4,8 @@
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::read_all;
 use prombus_log::fault::Seeded;
-use prombus_log::{
-    Change, Durability, EventOutcome, Expect, Log, LogOptions, OsFiles, StoredEvent, TopicOptions,
-};
+use prombus_log::{Log, LogOptions, OsFiles};
+use prombus_store::{Change, Durability, EventOutcome, Expect, StoredEvent, TopicOptions};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -137,7 +136,7 @@ fn check_batches(log: &Log, held: &BTreeMap<(String, u64), StoredEvent>) {
     }
 }
 
-/// An own id that was acknowledged is a duplicate from then on.
+/// An client id that was acknowledged is a duplicate from then on.
 fn check_own_ids(
     log: &Log,
     acknowledged: &Acknowledged,
@@ -164,10 +163,10 @@ fn check_own_ids(
 fn open(folder: &Path, threads: bool) -> (Log, prombus_log::OpenReport) {
     let options = LogOptions {
         segment_bytes: 40_000,
-        recent_bytes: 10_000,
+        tail_cache_bytes: 10_000,
         maintain_interval_ms: 5,
         os_sync_interval_ms: 20,
-        entropy: 5,
+        log_id: Some(5),
         threads,
         ..LogOptions::default()
     };
@@ -236,13 +235,13 @@ fn publish_both(log: &Log) {
         for (topic, outcome) in ["both.a", "both.b"].iter().zip(receipt.events) {
             let events = vec![outcome];
             let versions = Vec::new();
-            say(topic, &prombus_log::Receipt { events, versions });
+            say(topic, &prombus_store::Receipt { events, versions });
         }
     }
 }
 
 /// Tells the parent, in one write; the full stop shows that the line is whole.
-fn say(topic: &str, receipt: &prombus_log::Receipt) {
+fn say(topic: &str, receipt: &prombus_store::Receipt) {
     let mut text = String::new();
     for outcome in &receipt.events {
         let EventOutcome::Stored(placed) = outcome else {

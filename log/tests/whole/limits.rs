@@ -1,9 +1,10 @@
 //! What the format cannot hold is refused when it is appended, never written.
 
-use crate::desk::{Desk, options};
+use crate::fixture::{Fixture, options};
 use crate::plan::{Plan, PlannedEvent, answer_of};
 use prombus_log::fault::FaultFiles;
-use prombus_log::{CommitError, LimitReached, Log, LogOptions, ManualClock, TopicOptions};
+use prombus_log::{Log, LogOptions};
+use prombus_store::{CommitError, LimitReached, ManualClock, TopicOptions};
 use std::sync::Arc;
 
 const MAX_RECORD_BYTES: usize = 64 << 20;
@@ -11,8 +12,8 @@ const MAX_RECORD_BYTES: usize = 64 << 20;
 /// Readers take a longer record for damage, so it would be acknowledged and lost.
 #[test]
 fn a_record_over_the_limit_is_refused() {
-    let mut desk = Desk::with_topic(4000, "t", TopicOptions::default());
-    let writes = desk.disk.writes();
+    let mut fixture = Fixture::with_topic(4000, "t", TopicOptions::default());
+    let writes = fixture.disk.writes();
     let huge = format!("{:?}", "x".repeat(MAX_RECORD_BYTES));
     for atomic in [false, true] {
         let events = ["1".to_owned(), huge.clone()].map(|text| PlannedEvent::new("t", text));
@@ -20,15 +21,15 @@ fn a_record_over_the_limit_is_refused() {
             atomic,
             ..Plan::events(events)
         };
-        let refused = desk.commit(&plan);
+        let refused = fixture.commit(&plan);
         assert_eq!(refused, limit("max_record_bytes", MAX_RECORD_BYTES));
     }
-    assert_eq!(desk.disk.writes(), writes, "nothing is written");
-    let placed = desk.store(&Plan::events([PlannedEvent::new("t", "2")]));
+    assert_eq!(fixture.disk.writes(), writes, "nothing is written");
+    let placed = fixture.store(&Plan::events([PlannedEvent::new("t", "2")]));
     assert_eq!(placed[0].seq, 1);
-    let report = desk.reopen();
+    let report = fixture.reopen();
     assert_eq!(report.damage, Vec::<String>::new());
-    assert_eq!(desk.seqs("t"), [1]);
+    assert_eq!(fixture.seqs("t"), [1]);
 }
 
 /// A batch goes into one segment, so it may not be larger than what may wait to be written.

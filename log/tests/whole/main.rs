@@ -2,13 +2,14 @@
 //! and with many threads.
 #![cfg(test)]
 
+mod copy;
 mod corruption;
 mod crash;
 mod damage;
 mod descriptors;
-mod desk;
 mod faults;
 mod finding;
+mod fixture;
 mod folders;
 mod ids;
 mod kill;

@@ -1,6 +1,7 @@
 //! Batches as tests write them down, before they are encoded.
 
-use prombus_log::{Batch, Change, Commit, CommitError, Draft, Id, Receipt, TopicOptions};
+use prombus_log::Commit;
+use prombus_store::{Batch, Change, CommitError, Draft, Id, IfExists, Receipt, TopicOptions};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,16 +29,20 @@ pub(crate) struct PlannedEvent {
 impl Plan {
     /// The batch that the log takes.
     pub(crate) fn batch(&self) -> Batch {
-        let mut batch = match self.atomic {
-            true => Batch::atomic(),
-            false => Batch::new(),
+        let mut batch = if self.atomic {
+            Batch::atomic()
+        } else {
+            Batch::new()
         };
         for change in &self.changes {
             batch.change(change.clone());
         }
         for event in &self.events {
             let draft = Draft {
-                id: event.id.as_deref().map(|id| Id::own(id).expect("an id")),
+                id: event
+                    .id
+                    .as_deref()
+                    .map(|id| Id::from_client(id).expect("an id")),
                 ts: event.ts,
                 key: event.key.as_deref(),
                 payload: &event.payload,
@@ -55,6 +60,7 @@ impl Plan {
             changes: vec![Change::PutTopic {
                 topic: topic.into(),
                 options,
+                if_exists: IfExists::Replace,
             }],
             ..Self::default()
         }

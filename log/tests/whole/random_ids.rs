@@ -1,12 +1,11 @@
 //! Random client ids in many sealed segments: a look-up reads little, and duplicates are recognised whatever happens to
 //! the set of ids beside the segments.
 
-use crate::desk::{START_MS, options};
+use crate::fixture::{START_MS, options};
 use crate::plan::{Plan, PlannedEvent, answer_of};
 use prombus_log::fault::{FaultFiles, Seeded};
-use prombus_log::{
-    Change, EventOutcome, File, Files, Log, LogOptions, ManualClock, Receipt, TopicOptions,
-};
+use prombus_log::{File, Files, Log, LogOptions};
+use prombus_store::{Change, EventOutcome, ManualClock, Receipt, TopicOptions};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -119,10 +118,10 @@ fn filled(log: &Log) -> Vec<String> {
         let is_stored = |outcome: &EventOutcome| matches!(outcome, EventOutcome::Stored(_));
         assert!(receipt.events.iter().all(is_stored));
         if at % 5 == 0 {
-            log.maintain().expect("upkeep");
+            log.maintain().expect("maintenance");
         }
     }
-    log.maintain().expect("upkeep");
+    log.maintain().expect("maintenance");
     assert!(log.stats().segments > 30, "{:?}", log.stats());
     ids
 }
@@ -194,7 +193,7 @@ fn duplicates_are_recognised_after_a_restart_and_though_the_runs_are_gone_or_dam
         }
         let log = open(Arc::new(copy.another_handle()), 1 << 20);
         assert_all_duplicates(&log, &ids);
-        log.maintain().expect("upkeep");
+        log.maintain().expect("maintenance");
         assert_all_duplicates(&log, &ids);
         assert!(!run_names(&copy).is_empty());
         let fresh = random_ids(100 + round, 20);
@@ -224,7 +223,7 @@ fn duplicates_are_recognised_after_a_power_loss_at_any_step_of_upkeep() {
         drop(log);
         let log = open(Arc::new(lost), 1 << 20);
         assert_all_duplicates(&log, &ids);
-        log.maintain().expect("upkeep");
+        log.maintain().expect("maintenance");
         assert_all_duplicates(&log, &ids);
     }
 }
@@ -243,7 +242,7 @@ fn ids_that_retention_let_go_are_forgotten_with_their_segments() {
         ..Plan::default()
     };
     commit(&log, &trim);
-    log.maintain().expect("upkeep");
+    log.maintain().expect("maintenance");
     let again = commit(&log, &with_ids(&ids[..300]));
     assert!(
         again
@@ -255,7 +254,7 @@ fn ids_that_retention_let_go_are_forgotten_with_their_segments() {
     let more = random_ids(9, EVENTS);
     for some in more.chunks(10) {
         commit(&log, &with_ids(some));
-        log.maintain().expect("upkeep");
+        log.maintain().expect("maintenance");
     }
     assert_all_duplicates(&log, &ids[..300]);
     assert_all_duplicates(&log, &more);
@@ -290,13 +289,13 @@ fn a_run_does_not_speak_for_other_segments_that_got_the_numbers_of_lost_ones() {
         for some in ids.chunks(10) {
             commit(&log, &with_ids(some));
         }
-        log.maintain().expect("upkeep");
+        log.maintain().expect("maintenance");
         if restarts {
             drop(log);
             log = open(Arc::new(copy.another_handle()), 1 << 20);
         }
         assert_all_duplicates(&log, &ids);
-        log.maintain().expect("upkeep");
+        log.maintain().expect("maintenance");
         assert_all_duplicates(&log, &ids);
     }
 }

@@ -1,7 +1,8 @@
 //! Everything that a log shows.
 
+use prombus_log::Log;
 use prombus_log::fault::Seeded;
-use prombus_log::{Keyed, Log, ReadLimit, StoredEvent, TopicInfo};
+use prombus_store::{Keyed, ReadLimit, StoredEvent, TopicInfo};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub(crate) const ALL: ReadLimit = ReadLimit {
 pub(crate) fn look(log: &Log, random: &mut Seeded) -> Seen {
     let topics = log.topics().into_iter().map(|info| {
         let events = read_all(log, &info.name, random);
-        check_recent(log, &info.name, &events, random);
+        check_cached(log, &info.name, &events, random);
         (info.name.clone(), SeenTopic { info, events })
     });
     Seen {
@@ -41,10 +42,10 @@ pub(crate) fn look(log: &Log, random: &mut Seeded) -> Seen {
 }
 
 /// What is answered from memory is what reading from the start shows there.
-fn check_recent(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Seeded) {
+fn check_cached(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Seeded) {
     let from = random.below(events.len() + 1);
     let from_seq = events.get(from).map_or(0, |event| event.seq());
-    let recent = log.read_recent(topic, from_seq, ALL).expect("a page");
+    let recent = log.read_cached(topic, from_seq, ALL).expect("a page");
     for page in recent.iter().filter(|_| from_seq > 0) {
         let same = page.events.iter().zip(&events[from..]);
         assert!(same.clone().all(|(one, other)| one.json() == other.json()));

@@ -1,9 +1,10 @@
 //! Retention and compaction take only what they may, whatever is on its way meanwhile.
 
-use crate::desk::{Desk, START_MS, options};
+use crate::fixture::{Fixture, START_MS, options};
 use crate::plan::{Plan, PlannedEvent, answer_of};
 use prombus_log::fault::FaultFiles;
-use prombus_log::{Change, Log, LogOptions, ManualClock, TopicOptions};
+use prombus_log::{Log, LogOptions};
+use prombus_store::{Change, IfExists, ManualClock, TopicOptions};
 use std::sync::Arc;
 
 fn events(count: usize) -> Plan {
@@ -16,16 +17,16 @@ fn events_on_their_way_are_not_forgotten_with_the_old_ones() {
         retention_ms: Some(1000),
         ..TopicOptions::default()
     };
-    let desk = Desk::with_topic(4000, "t", options);
-    desk.store(&events(5));
-    desk.clock.advance(5000);
-    let mut commit = desk.log.append(&events(3).batch());
-    desk.log.maintain().expect("upkeep");
-    desk.log.commit_now();
+    let fixture = Fixture::with_topic(4000, "t", options);
+    fixture.store(&events(5));
+    fixture.clock.advance(5000);
+    let mut commit = fixture.log.append(&events(3).batch());
+    fixture.log.maintain().expect("maintenance");
+    fixture.log.commit_now();
     answer_of(&mut commit)
         .expect("an answer")
         .expect("a commit");
-    assert_eq!(desk.seqs("t"), [6, 7, 8]);
+    assert_eq!(fixture.seqs("t"), [6, 7, 8]);
 }
 
 #[test]
@@ -34,25 +35,26 @@ fn a_topic_made_again_meanwhile_is_not_trimmed_for_the_old_one() {
         max_events: Some(2),
         ..TopicOptions::default()
     };
-    let desk = Desk::with_topic(4000, "t", options);
-    desk.store(&events(5));
+    let fixture = Fixture::with_topic(4000, "t", options);
+    fixture.store(&events(5));
     let again = Plan {
         changes: vec![
             Change::DeleteTopic { topic: "t".into() },
             Change::PutTopic {
                 topic: "t".into(),
                 options: TopicOptions::default(),
+                if_exists: IfExists::Replace,
             },
         ],
         ..events(3)
     };
-    let mut commit = desk.log.append(&again.batch());
-    desk.log.maintain().expect("upkeep");
-    desk.log.commit_now();
+    let mut commit = fixture.log.append(&again.batch());
+    fixture.log.maintain().expect("maintenance");
+    fixture.log.commit_now();
     answer_of(&mut commit)
         .expect("an answer")
         .expect("a commit");
-    assert_eq!(desk.seqs("t"), [1, 2, 3]);
+    assert_eq!(fixture.seqs("t"), [1, 2, 3]);
 }
 
 #[test]
@@ -61,7 +63,7 @@ fn a_busy_log_forgets_too() {
     let interval_ms = 3_600_000;
     let options = LogOptions {
         threads: true,
-        // Nobody wakes upkeep but the segments that are full.
+        // Nobody wakes maintenance but the segments that are full.
         maintain_interval_ms: interval_ms,
         ..options(&clock, 2000)
     };

@@ -1,8 +1,9 @@
 //! Topics and keyed records are written when they change, not with every segment, and what is lost of them is told.
 
-use crate::desk::Desk;
+use crate::fixture::Fixture;
 use crate::plan::{Plan, PlannedEvent};
-use prombus_log::{Change, Durability, Expect, Files, LogStats, TopicOptions, verify};
+use prombus_log::{Files, LogStats, verify};
+use prombus_store::{Change, Durability, Expect, IfExists, TopicOptions};
 use std::sync::Arc;
 
 const STATE: &str = ".state";
@@ -29,16 +30,16 @@ fn changes(changes: impl IntoIterator<Item = Change>) -> Plan {
     }
 }
 
-fn state_files(desk: &Desk) -> Vec<String> {
-    let names = desk.disk.list().expect("names").into_iter();
+fn state_files(fixture: &Fixture) -> Vec<String> {
+    let names = fixture.disk.list().expect("names").into_iter();
     let mut names: Vec<String> = names.filter(|name| name.ends_with(STATE)).collect();
     names.sort();
     names
 }
 
-/// Bytes written for the stream and the state, for each byte of records appended.
+/// Bytes written for the active and the state, for each byte of records appended.
 fn amplification(before: &LogStats, after: &LogStats) -> f64 {
-    let written = after.stream_bytes + after.state_bytes - before.stream_bytes - before.state_bytes;
+    let written = after.active_bytes + after.state_bytes - before.active_bytes - before.state_bytes;
     written as f64 / (after.appended_bytes - before.appended_bytes) as f64
 }
 
@@ -48,19 +49,21 @@ fn amplification(before: &LogStats, after: &LogStats) -> f64 {
 fn state_is_not_written_with_every_segment() {
     const MANY: usize = 20_000;
     const ROUNDS: usize = 60;
-    let desk = Desk::new(1 << 20);
+    let fixture = Fixture::new(1 << 20);
     for part in 0..20 {
         let range = part * MANY / 20..(part + 1) * MANY / 20;
         let topics = range.clone().map(|at| Change::PutTopic {
             topic: format!("topic.{at}").into(),
             options: os(),
+            if_exists: IfExists::Replace,
         });
         let groups = range.map(|at| put(format!("group/topic.{at}/g"), &"c".repeat(120)));
-        desk.commit(&changes(topics.chain(groups)))
+        fixture
+            .commit(&changes(topics.chain(groups)))
             .expect("a commit");
-        desk.log.maintain().expect("maintenance");
+        fixture.log.maintain().expect("maintenance");
     }
-    let before = desk.log.stats();
+    let before = fixture.log.stats();
     for round in 0..ROUNDS {
         let mut plan = Plan::events((0..500).map(|at| {
             let topic = format!("topic.{}", at % 50);
@@ -68,20 +71,24 @@ fn state_is_not_written_with_every_segment() {
         }));
         let active = (0..50).map(|at| put(format!("group/topic.{at}/g"), &round.to_string()));
         plan.changes.extend(active);
-        desk.commit(&plan).expect("a commit");
-        desk.log.maintain().expect("maintenance");
+        fixture.commit(&plan).expect("a commit");
+        fixture.log.maintain().expect("maintenance");
     }
-    let after = desk.log.stats();
+    let after = fixture.log.stats();
     let ratio = amplification(&before, &after);
-    println!("stream and state: {ratio:.3} bytes written for each appended; {after:?}");
+    println!("active and state: {ratio:.3} bytes written for each appended; {after:?}");
     assert!(after.appended_bytes - before.appended_bytes > 10 << 20);
     assert!(ratio < 1.2, "{ratio}");
-    assert!(state_files(&desk).len() < 20, "{:?}", state_files(&desk));
+    assert!(
+        state_files(&fixture).len() < 20,
+        "{:?}",
+        state_files(&fixture)
+    );
 }
 
 /// A log with several state runs, some merged, and a deleted record and topic in them.
-fn filled() -> Desk {
-    let desk = Desk::with_topic(1500, "t", TopicOptions::default());
+fn filled() -> Fixture {
+    let fixture = Fixture::with_topic(1500, "t", TopicOptions::default());
     for round in 0..14 {
         let topic = format!("made.{}", round % 3);
         let delete = Change::DeleteTopic {
@@ -90,6 +97,7 @@ fn filled() -> Desk {
         let make = Change::PutTopic {
             topic: topic.as_str().into(),
             options: os(),
+            if_exists: IfExists::Replace,
         };
         let mut plan = changes([delete, make, put("same", &round.to_string())]);
         plan.changes.push(put(format!("own.{round}"), "x"));
@@ -102,26 +110,30 @@ fn filled() -> Desk {
             .map(|_| PlannedEvent::new("t", pad.clone()))
             .collect();
         plan.events.push(PlannedEvent::new(&topic, pad));
-        desk.commit(&plan).expect("a commit");
-        desk.log.maintain().expect("maintenance");
+        fixture.commit(&plan).expect("a commit");
+        fixture.log.maintain().expect("maintenance");
     }
-    desk
+    fixture
 }
 
 #[test]
 fn what_was_merged_and_what_was_not_reads_the_same_after_each_start() {
-    let mut desk = filled();
-    let keyed = desk.look().keyed;
-    let infos = desk.log.topics();
-    assert!(state_files(&desk).len() > 1, "{:?}", state_files(&desk));
+    let mut fixture = filled();
+    let keyed = fixture.look().keyed;
+    let infos = fixture.log.topics();
+    assert!(
+        state_files(&fixture).len() > 1,
+        "{:?}",
+        state_files(&fixture)
+    );
     for _ in 0..3 {
-        let report = desk.reopen();
+        let report = fixture.reopen();
         assert_eq!(report.damage, Vec::<String>::new());
-        assert_eq!(desk.look().keyed, keyed);
-        assert_eq!(desk.log.topics(), infos);
-        desk.log.maintain().expect("maintenance");
+        assert_eq!(fixture.look().keyed, keyed);
+        assert_eq!(fixture.log.topics(), infos);
+        fixture.log.maintain().expect("maintenance");
     }
-    let placed = desk.store(&Plan::events([PlannedEvent::new("t", "1")]));
+    let placed = fixture.store(&Plan::events([PlannedEvent::new("t", "1")]));
     assert_eq!(placed[0].seq, 57, "positions go on");
 }
 
@@ -130,21 +142,21 @@ fn a_missing_run_is_named_and_everything_else_is_there() {
     let sound = filled();
     let names = state_files(&sound);
     for name in &names {
-        let mut desk = filled();
-        desk.log.close().expect("it closes");
-        let disk = desk.disk.process_crash();
+        let mut fixture = filled();
+        fixture.log.close().expect("it closes");
+        let disk = fixture.disk.process_crash();
         disk.remove(name).expect("the run is there");
         let checked = verify(Arc::new(disk.copy())).expect("a check");
         assert!(!checked.damage.is_empty(), "{name}");
-        let report = desk.open_on(disk);
+        let report = fixture.open_on(disk);
         let number = name.trim_end_matches(STATE);
         let lines: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
         let is_named = |line: &String| line.contains("missing") && line.contains(number);
         assert!(lines.iter().any(is_named), "{name}: {lines:?}");
-        assert_eq!(desk.seqs("t"), sound.seqs("t"), "{name}");
-        let placed = desk.store(&Plan::events([PlannedEvent::new("t", "1")]));
+        assert_eq!(fixture.seqs("t"), sound.seqs("t"), "{name}");
+        let placed = fixture.store(&Plan::events([PlannedEvent::new("t", "1")]));
         assert_eq!(placed[0].seq, 57, "{name}");
-        let again = desk.reopen();
+        let again = fixture.reopen();
         assert_eq!(again.damage, report.damage, "{name}");
     }
 }
@@ -156,20 +168,22 @@ fn positions_and_the_clock_go_on_when_all_events_are_gone() {
         retention_ms: Some(1000),
         ..TopicOptions::default()
     };
-    let mut desk = Desk::with_topic(1500, "t", options);
-    desk.commit(&Plan::topic("other", os())).expect("a topic");
+    let mut fixture = Fixture::with_topic(1500, "t", options);
+    fixture
+        .commit(&Plan::topic("other", os()))
+        .expect("a topic");
     let pad = format!("{:?}", "p".repeat(300));
     let many = |topic| Plan::events((0..12).map(|_| PlannedEvent::new(topic, pad.clone())));
-    let last = desk.store(&many("t"))[11];
-    desk.clock.advance(5000);
+    let last = fixture.store(&many("t"))[11];
+    fixture.clock.advance(5000);
     for _ in 0..4 {
-        desk.commit(&many("other")).expect("a commit");
-        desk.log.maintain().expect("maintenance");
+        fixture.commit(&many("other")).expect("a commit");
+        fixture.log.maintain().expect("maintenance");
     }
-    assert_eq!(desk.seqs("t"), Vec::<u64>::new());
-    desk.clock.set(last.ts - 400);
-    desk.reopen();
-    let placed = desk.store(&Plan::events([PlannedEvent::new("t", "1")]))[0];
+    assert_eq!(fixture.seqs("t"), Vec::<u64>::new());
+    fixture.clock.set(last.ts - 400);
+    fixture.reopen();
+    let placed = fixture.store(&Plan::events([PlannedEvent::new("t", "1")]))[0];
     assert_eq!(placed.seq, last.seq + 1);
     assert!(placed.ts >= last.ts && placed.id.as_str() > last.id.as_str());
 }

@@ -3,19 +3,19 @@
 //! that dawdles, so that the threads meet in all ways.
 
 mod blocking;
-mod dawdling;
+mod file_hook;
 mod power_loss;
 mod prepared;
-mod seam;
+mod slow_disk;
 
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::{ALL, read_all};
-use dawdling::DawdlingFiles;
 use prombus_log::fault::{FaultFiles, Seeded};
-use prombus_log::{
-    CommitError, Durability, EventOutcome, Files, Listener, Log, LogOptions, OsFiles, Placed,
-    ReadLimit, Receipt, TopicOptions,
+use prombus_log::{Files, Listener, Log, LogOptions, OsFiles};
+use prombus_store::{
+    CommitError, Durability, EventOutcome, EventRef, ReadLimit, Receipt, TopicOptions,
 };
+use slow_disk::DawdlingFiles;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -43,7 +43,7 @@ type Stored = Mutex<BTreeMap<(&'static str, u64), (String, String)>>;
 fn open(files: Arc<dyn Files>, segment_bytes: u64, listener: Option<Arc<dyn Listener>>) -> Log {
     let options = LogOptions {
         segment_bytes,
-        recent_bytes: segment_bytes as usize / 4,
+        tail_cache_bytes: segment_bytes as usize / 4,
         index_cache_bytes: 20_000,
         max_unsealed_segments: 2,
         maintain_interval_ms: 1,
@@ -61,7 +61,7 @@ fn open(files: Arc<dyn Files>, segment_bytes: u64, listener: Option<Arc<dyn List
 /// Commits, the first publisher with the sync on its own thread if nobody else is syncing.
 fn commit(log: &Log, publisher: usize, plan: &Plan) -> Result<Receipt, CommitError> {
     match publisher {
-        0 => log.append_here(&plan.batch(), |sync| sync()).wait(),
+        0 => log.append_inline(&plan.batch(), |sync| sync()).wait(),
         _ => log.append(&plan.batch()).wait(),
     }
 }
@@ -91,7 +91,7 @@ fn a_failing_disk_is_heard_by_every_thread_and_a_crash_loses_nothing_acknowledge
     }
 }
 
-/// Publishes from several threads until each has heard of the failure, or long enough if only upkeep met it.
+/// Publishes from several threads until each has heard of the failure, or long enough if only maintenance met it.
 fn publish_until_failure(seed: u64, arm: impl Fn(&FaultFiles)) {
     let disk = Arc::new(FaultFiles::new());
     let listener = Some(Arc::new(Tails::default()) as Arc<dyn Listener>);
@@ -174,7 +174,7 @@ fn publish_and_read(files: impl Fn() -> Arc<dyn Files>, segment_bytes: u64, batc
         }
         scope.spawn(|| {
             while !done.load(Ordering::SeqCst) {
-                log.maintain().expect("upkeep");
+                log.maintain().expect("maintenance");
                 std::thread::yield_now();
             }
         });
@@ -182,7 +182,7 @@ fn publish_and_read(files: impl Fn() -> Arc<dyn Files>, segment_bytes: u64, batc
     let stored = stored.into_inner().expect("no one panicked");
     check(&log, &stored);
     log.close().expect("it closes");
-    assert_eq!(log.stats().upkeep_failure, None);
+    assert_eq!(log.stats().maintenance_failure, None);
     drop(log);
     check(&open(files(), segment_bytes, None), &stored);
 }
@@ -223,14 +223,14 @@ fn publish(log: &Log, topic: &'static str, publisher: usize, batches: usize, sto
     }
 }
 
-fn place(outcome: &EventOutcome) -> Option<Placed> {
+fn place(outcome: &EventOutcome) -> Option<EventRef> {
     match outcome {
         EventOutcome::Stored(placed) | EventOutcome::Duplicate(placed) => Some(*placed),
         _ => None,
     }
 }
 
-fn take(stored: &Stored, topic: &'static str, placed: &Placed, payload: &str) {
+fn take(stored: &Stored, topic: &'static str, placed: &EventRef, payload: &str) {
     let event = (placed.id.to_string(), payload.to_owned());
     let mut stored = stored.lock().expect("no one panicked");
     let earlier = stored.insert((topic, placed.seq), event);
@@ -274,7 +274,7 @@ fn read_again_and_again(log: &Log, topic: &str, done: &AtomicBool) {
         assert!(seqs.eq(1..=events.len() as u64), "{topic}");
         assert!(events.len() as u64 >= tail_seq && events.len() >= last_count);
         last_count = events.len();
-        let range = prombus_log::TimeRange {
+        let range = prombus_store::TimeRange {
             from_ts: 0,
             to_ts: u64::MAX,
             after: None,

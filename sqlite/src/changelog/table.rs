@@ -2,7 +2,8 @@
 
 use super::ChangelogOptions;
 use crate::error::{BadColumn, ProjectError, TableMismatch};
-use crate::names::{check, check_table, quoted, quoted_list};
+use crate::names::{check_table, quoted, quoted_list};
+use prombus_connect::{ColumnType, check_name};
 use rusqlite::{Connection, OptionalExtension};
 
 /// The column that keeps the version of each row, where versions are compared.
@@ -33,7 +34,7 @@ impl Table {
         check_table(&options.table)?;
         let mut columns = vec![TableColumn::new(&options.key_column, "TEXT", true)];
         for column in options.columns() {
-            let declared = column.kind.declared();
+            let declared = declared(column.kind);
             columns.push(TableColumn::new(&column.name, declared, false));
         }
         if options.version.is_some() {
@@ -43,7 +44,7 @@ impl Table {
             return Err(BadColumn::new(&options.table, "a table has at most 500 columns").into());
         }
         for (at, column) in columns.iter().enumerate() {
-            check(&column.name)?;
+            check_name(&column.name)?;
             if columns[..at]
                 .iter()
                 .any(|other| other.is_named(&column.name))
@@ -158,12 +159,11 @@ impl Table {
             .collect();
         let (columns, marks) = (quoted_list(names), marks.join(", "));
         let sets = sets.join(", ");
-        let guard = match self.is_guarded {
-            true => {
-                let version = quoted(VERSION_COLUMN);
-                format!(" WHERE {name}.{version} IS NULL OR excluded.{version} >= {name}.{version}")
-            }
-            false => String::new(),
+        let guard = if self.is_guarded {
+            let version = quoted(VERSION_COLUMN);
+            format!(" WHERE {name}.{version} IS NULL OR excluded.{version} >= {name}.{version}")
+        } else {
+            String::new()
         };
         format!(
             "INSERT INTO {name} ({columns}) VALUES ({marks}) ON CONFLICT ({key}) DO UPDATE SET {sets}{guard}"
@@ -182,6 +182,17 @@ impl Table {
     }
 }
 
+/// How the table declares a column of this type.
+fn declared(kind: ColumnType) -> &'static str {
+    match kind {
+        ColumnType::Any => "",
+        ColumnType::Text | ColumnType::Json => "TEXT",
+        ColumnType::Integer => "INTEGER",
+        ColumnType::Real => "REAL",
+        ColumnType::Boolean => "BOOLEAN",
+    }
+}
+
 impl TableColumn {
     fn new(name: &str, declared: &str, is_key: bool) -> Self {
         Self {
@@ -197,9 +208,10 @@ impl TableColumn {
     }
 
     fn sql(&self) -> String {
-        let key = match self.is_key {
-            true => " PRIMARY KEY NOT NULL",
-            false => "",
+        let key = if self.is_key {
+            " PRIMARY KEY NOT NULL"
+        } else {
+            ""
         };
         format!("{} {}{key}", quoted(&self.name), self.declared)
     }

@@ -1,7 +1,7 @@
 //! What JSON becomes in a column.
 
-use super::column::{ColumnType, Compare};
 use crate::database::signed;
+use prombus_connect::{ColumnType, Compare};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 
 /// A field's JSON text as a value of a column.

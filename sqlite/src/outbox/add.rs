@@ -2,7 +2,7 @@
 
 use super::Outbox;
 use crate::database::signed;
-use prombus::error::{BadId, BadJson, BadTopic, BadValue};
+use prombus::error::{InvalidField, InvalidJson, InvalidPayload, InvalidTopic};
 use prombus::{Id, PublishOptions, check_topic, compact_json};
 use rusqlite::{Connection, ErrorCode, params};
 use serde::Serialize;
@@ -22,13 +22,13 @@ const ADD: &str = "INSERT INTO prombus_outbox
 )]
 pub enum AddError {
     #[error(transparent)]
-    BadTopic(#[from] BadTopic),
+    InvalidTopic(#[from] InvalidTopic),
     #[error(transparent)]
-    BadJson(#[from] BadJson),
+    InvalidJson(#[from] InvalidJson),
     #[error(transparent)]
-    BadValue(#[from] BadValue),
+    InvalidPayload(#[from] InvalidPayload),
     #[error(transparent)]
-    BadId(#[from] BadId),
+    InvalidField(#[from] InvalidField),
     #[error("the outbox holds an event {id:?} for this topic already")]
     IdTaken { id: String },
     #[error(transparent)]
@@ -49,9 +49,8 @@ impl Outbox {
     ) -> Result<String, AddError> {
         check_topic(topic)?;
         let payload = compact_json(payload)?;
-        if let Some(id) = options.id.filter(|id| Id::own(id).is_none()) {
-            let id = id.to_owned();
-            return Err(BadId { id }.into());
+        if let Some(id) = options.id.filter(|id| Id::from_client(id).is_none()) {
+            return Err(InvalidField::id(id).into());
         }
         let headers: BTreeMap<&str, &str> = options
             .headers
@@ -96,9 +95,9 @@ impl Outbox {
     }
 }
 
-fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, BadValue> {
-    serde_json::to_string(value).map_err(|error| BadValue {
-        why: error.to_string(),
+fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, InvalidPayload> {
+    serde_json::to_string(value).map_err(|error| InvalidPayload {
+        reason: error.to_string(),
     })
 }
 

@@ -1,12 +1,15 @@
 //! The rows that a worker holds: claiming them with a lease, and saying what became of them. Everything here is one
 //! transaction each, and takes the time as an argument.
 
-use super::publish::{PublishFailure, SentAt};
-use super::row::{COLUMNS, OutboxRow};
+use super::row::{self, COLUMNS, OutboxRow};
+use super::{Outbox, OutboxCounts};
 use crate::database::signed;
 use crate::error::OutboxError;
 use prombus::Backoff;
+use prombus_connect::TaskLost;
+use prombus_connect::outbox::{ClaimStore, Claimed, PublishFailure, SentAt, Settled};
 use rusqlite::{Connection, TransactionBehavior, params};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Whether a worker did not come back.
 const ANY_EXPIRED: &str = "SELECT EXISTS
@@ -77,18 +80,9 @@ pub struct Claims {
     backoff: Backoff,
 }
 
-/// What became of claimed rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Settled {
-    /// Published.
-    pub sent: u64,
-    /// Of them, those that the topic held already.
-    pub duplicates: u64,
-    /// To be tried again later.
-    pub retried: u64,
-    /// Given up.
-    pub failed: u64,
-}
+/// A worker's claims, used by a drainer: each call is done on a thread that may block.
+#[derive(Debug)]
+pub struct SharedClaims(Arc<Mutex<Claims>>);
 
 impl Claims {
     /// A worker, who has to have a name of its own. The outbox has to be there.
@@ -135,7 +129,7 @@ impl Claims {
             let mut claimed = claim.query(params![now, self.worker, until, candidates])?;
             let mut bad = Vec::new();
             while let Some(row) = claimed.next()? {
-                match OutboxRow::read(row) {
+                match row::read(row) {
                     Ok(row) => rows.push(row),
                     Err(why) => bad.push((row.get::<_, i64>("seq")?, why)),
                 }
@@ -148,7 +142,7 @@ impl Claims {
         }
         transaction.commit()?;
         // What is returned comes in no particular order.
-        rows.sort_by_key(|row| row.seq);
+        rows.sort_by_key(|row| row.place);
         Ok((rows, settled))
     }
 
@@ -186,20 +180,20 @@ impl Claims {
             for (at, row) in rows.iter().enumerate() {
                 match results.get(at).unwrap_or(&missing) {
                     Ok(place) => {
-                        sent.execute(params![row.seq, signed(now_ms), signed(place.seq)])?;
+                        sent.execute(params![row.place, signed(now_ms), signed(place.seq)])?;
                         settled.sent += 1;
                         settled.duplicates += u64::from(place.duplicate);
                     }
                     Err(failure) => {
                         let why = format!("{}: {}", failure.code, failure.why);
                         if failure.is_permanent() {
-                            fail.execute(params![row.seq, self.worker, why])?;
+                            fail.execute(params![row.place, self.worker, why])?;
                             settled.failed += 1;
                         } else {
                             let asked_ms = failure.retry_after_ms.unwrap_or(0);
                             let wait_ms = self.backoff.wait_ms(row.attempts).max(asked_ms);
                             let due = signed(now_ms.saturating_add(wait_ms));
-                            retry.execute(params![row.seq, self.worker, due, why])?;
+                            retry.execute(params![row.place, self.worker, due, why])?;
                             settled.retried += 1;
                         }
                     }
@@ -215,5 +209,60 @@ impl Claims {
         let mut prune = self.connection.prepare_cached(PRUNE)?;
         let gone = prune.execute(params![signed(sent_until_ms), limit as i64])?;
         Ok(gone as u64)
+    }
+}
+
+impl From<Claims> for SharedClaims {
+    fn from(claims: Claims) -> Self {
+        Self(Arc::new(Mutex::new(claims)))
+    }
+}
+
+impl SharedClaims {
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Claims) -> Result<T, OutboxError> + Send + 'static,
+    ) -> Result<T, OutboxError> {
+        let claims = self.0.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let mut claims = claims.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&mut claims)
+        });
+        done.await.map_err(|_| TaskLost)?
+    }
+}
+
+impl ClaimStore for SharedClaims {
+    type Place = i64;
+    type Error = OutboxError;
+
+    async fn claim(
+        &self,
+        now_ms: u64,
+        max_rows: usize,
+        max_bytes: usize,
+    ) -> Result<Claimed<i64>, OutboxError> {
+        self.with(move |claims| claims.claim(now_ms, max_rows, max_bytes))
+            .await
+    }
+
+    async fn settle(
+        &self,
+        now_ms: u64,
+        rows: Vec<OutboxRow>,
+        results: Vec<Result<SentAt, PublishFailure>>,
+    ) -> Result<Settled, OutboxError> {
+        self.with(move |claims| claims.settle(now_ms, &rows, &results))
+            .await
+    }
+
+    async fn prune(&self, sent_until_ms: u64, limit: usize) -> Result<u64, OutboxError> {
+        self.with(move |claims| claims.prune(sent_until_ms, limit))
+            .await
+    }
+
+    async fn counts(&self) -> Result<OutboxCounts, OutboxError> {
+        self.with(|claims| Outbox::counts(claims.connection()))
+            .await
     }
 }

@@ -8,55 +8,29 @@ use std::collections::BTreeMap;
 pub(super) const COLUMNS: &str =
     "seq, id, topic, payload, key, ts, headers, tags, caused_by, sid, attempts";
 
-/// An event that waits to be published.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutboxRow {
-    /// Its place in the outbox.
-    pub seq: i64,
-    /// The event's id, under which the bus stores it once.
-    pub id: String,
-    /// Where it goes.
-    pub topic: String,
-    /// Its payload as JSON.
-    pub payload: String,
-    /// For compaction, ordering and partitioning.
-    pub key: Option<String>,
-    /// Its own time in epoch milliseconds.
-    pub ts: Option<u64>,
-    /// Names and values.
-    pub headers: Vec<(String, String)>,
-    /// Free labels.
-    pub tags: Vec<String>,
-    /// Ids of the events that caused this one.
-    pub caused_by: Vec<String>,
-    /// Boot or session id of the publisher.
-    pub sid: Option<String>,
-    /// How often it has been claimed, this time included.
-    pub attempts: u32,
-}
+/// An event that waits to be published; its place is the row's `seq`.
+pub type OutboxRow = prombus_connect::outbox::OutboxRow<i64>;
 
-impl OutboxRow {
-    /// Reads a row. Other programs write these, so what cannot be an event is said in words.
-    pub(super) fn read(row: &Row<'_>) -> Result<Self, String> {
-        let ts: Option<i64> = cell(row, "ts")?;
-        let headers: BTreeMap<String, String> = listed(row, "headers")?;
-        Ok(Self {
-            seq: cell(row, "seq")?,
-            id: cell(row, "id")?,
-            topic: cell(row, "topic")?,
-            payload: cell(row, "payload")?,
-            key: cell(row, "key")?,
-            ts: ts
-                .map(u64::try_from)
-                .transpose()
-                .map_err(|_| "ts is negative")?,
-            headers: headers.into_iter().collect(),
-            tags: listed(row, "tags")?,
-            caused_by: listed(row, "caused_by")?,
-            sid: cell(row, "sid")?,
-            attempts: cell(row, "attempts")?,
-        })
-    }
+/// Reads a row. Other programs write these, so what cannot be an event is said in words.
+pub(super) fn read(row: &Row<'_>) -> Result<OutboxRow, String> {
+    let ts: Option<i64> = cell(row, "ts")?;
+    let headers: BTreeMap<String, String> = listed(row, "headers")?;
+    Ok(OutboxRow {
+        place: cell(row, "seq")?,
+        id: cell(row, "id")?,
+        topic: cell(row, "topic")?,
+        payload: cell(row, "payload")?,
+        key: cell(row, "key")?,
+        ts: ts
+            .map(u64::try_from)
+            .transpose()
+            .map_err(|_| "ts is negative")?,
+        headers: headers.into_iter().collect(),
+        tags: listed(row, "tags")?,
+        caused_by: listed(row, "caused_by")?,
+        sid: cell(row, "sid")?,
+        attempts: cell(row, "attempts")?,
+    })
 }
 
 fn cell<T: rusqlite::types::FromSql>(row: &Row<'_>, name: &str) -> Result<T, String> {

@@ -4,8 +4,8 @@ mod draining;
 mod rows;
 
 use super::*;
-use crate::outbox::publish::{Publish, PublishFailure, SentAt};
-use prombus::{Bus, BusOptions, PublishOptions, ReadLimit};
+use prombus::{Bus, BusOptions, PublishOptions, ReadFrom, ReadLimit};
+use prombus_connect::outbox::OutboxRow as Row;
 use prombus_store::ManualClock;
 use prombus_store::memory::MemoryStore;
 use std::collections::BTreeMap;
@@ -39,7 +39,10 @@ async fn stored(bus: &Bus) -> Vec<(String, String)> {
         events: 100_000,
         bytes: 1 << 30,
     };
-    let page = bus.store().read(&TOPIC.into(), 1, limit).await;
+    let page = bus
+        .store()
+        .read(&TOPIC.into(), ReadFrom::Seq(1), limit)
+        .await;
     let events = page.map(|page| page.events).unwrap_or_default();
     events
         .iter()
@@ -83,7 +86,7 @@ impl Picky {
 }
 
 impl Publish for Picky {
-    async fn publish(&self, rows: &[OutboxRow]) -> Vec<Result<SentAt, PublishFailure>> {
+    async fn publish<P: Sync>(&self, rows: &[Row<P>]) -> Vec<Result<SentAt, PublishFailure>> {
         let failures = self.failures.lock().expect("a lock");
         let mut taken = self.taken.lock().expect("a lock");
         let each = rows.iter().map(|row| match failures.get(&row.payload) {
@@ -102,5 +105,5 @@ impl Publish for Picky {
 
 fn drainer(path: &Path, worker: &str, clock: &Arc<ManualClock>) -> Drainer {
     let options = DrainerOptions::new(worker);
-    Drainer::new(outbox(path), options, clock.clone()).expect("a drainer")
+    Outbox::drainer(outbox(path), options, clock.clone()).expect("a drainer")
 }

@@ -1,8 +1,7 @@
 //! Handlers that succeed, fail, panic, break constraints and end transactions.
 
 use super::*;
-use crate::runner::Runner;
-use crate::source::BusSource;
+use crate::{BusSource, Runner};
 use prombus::{Bus, BusOptions, PublishOptions};
 use prombus_store::memory::MemoryStore;
 use std::sync::Arc;
@@ -28,7 +27,7 @@ fn tables() -> Connection {
     connection
 }
 
-/// Two tables in one step.
+/// Two tables in one atomic batch.
 fn book(transaction: &Transaction<'_>, event: &Event) -> rusqlite::Result<()> {
     let (key, amount) = (event.key().unwrap_or_default(), event.seq() as i64);
     transaction.execute(
@@ -211,7 +210,7 @@ async fn a_runner_goes_through_failures_in_order_and_follows_the_tail() {
     let books = Transactional::open(tables(), TOPIC, options(), handler).expect("a projector");
     let mut runner = Runner::new(books, BusSource::new(&bus, TOPIC));
     assert_eq!(runner.catch_up().await.expect("all").events, 10);
-    assert_eq!(runner.position().seq, 10);
+    assert_eq!(runner.position().await.seq, 10);
     let follower = tokio::spawn(async move {
         let stopped = runner.follow().await;
         (runner, stopped)
@@ -329,5 +328,5 @@ async fn a_topic_that_lost_its_oldest_events_goes_on() {
     assert_eq!(runner.catch_up().await.expect("nothing").events, 0);
     publish(&bus, 4).await;
     assert_eq!(runner.catch_up().await.expect("the new ones").events, 4);
-    assert_eq!(runner.position().seq, 9);
+    assert_eq!(runner.position().await.seq, 9);
 }

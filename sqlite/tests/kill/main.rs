@@ -8,8 +8,8 @@ mod handler;
 mod outbox;
 mod steps;
 
-use prombus::{Bus, BusOptions, PublishOptions, ReadLimit, StoredEvent};
-use prombus_store::file::FileStore;
+use prombus::{Bus, BusOptions, PublishOptions, ReadFrom, ReadLimit, StoredEvent};
+use prombus_log::FileStore;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -212,7 +212,10 @@ fn log(folder: &Path) -> Vec<StoredEvent> {
         bytes: 1 << 30,
     };
     with_bus(folder, async |bus| {
-        let page = bus.store().read(&TOPIC.into(), 1, limit).await;
+        let page = bus
+            .store()
+            .read(&TOPIC.into(), ReadFrom::Seq(1), limit)
+            .await;
         page.expect("the topic").events
     })
 }

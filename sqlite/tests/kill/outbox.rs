@@ -4,7 +4,7 @@ use crate::steps::{Stepping, database};
 use crate::{TOPIC, Work, log, with_bus};
 use prombus::PublishOptions;
 use prombus_sqlite::rusqlite::Connection;
-use prombus_sqlite::{Drainer, DrainerOptions, Outbox};
+use prombus_sqlite::{DrainerOptions, Outbox};
 use prombus_store::ManualClock;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn run(folder: &Path, round: u64) {
             batch_rows: 6,
             ..DrainerOptions::new(format!("{worker}-{round}"))
         };
-        Drainer::new(database(folder), options, clock.clone()).expect("a drainer")
+        Outbox::drainer(database(folder), options, clock.clone()).expect("a drainer")
     };
     let (mut one, mut two) = (drainer("one"), drainer("two"));
     with_bus(folder, async |bus| {

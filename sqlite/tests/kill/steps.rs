@@ -2,8 +2,9 @@
 
 use crate::{STEP, number};
 use prombus::ReadLimit;
+use prombus_connect::outbox::OutboxRow as Row;
 use prombus_sqlite::error::SourceError;
-use prombus_sqlite::outbox::{OutboxRow, Publish, PublishFailure, SentAt};
+use prombus_sqlite::outbox::{Publish, PublishFailure, SentAt};
 use prombus_sqlite::rusqlite::Connection;
 use prombus_sqlite::{BusSource, Source, SourcePage};
 use std::path::Path;
@@ -66,8 +67,8 @@ impl Source for Stepping<BusSource> {
     }
 }
 
-impl<P: Publish> Publish for Stepping<P> {
-    async fn publish(&self, rows: &[OutboxRow]) -> Vec<Result<SentAt, PublishFailure>> {
+impl<B: Publish> Publish for Stepping<B> {
+    async fn publish<P: Sync>(&self, rows: &[Row<P>]) -> Vec<Result<SentAt, PublishFailure>> {
         step();
         let results = self.0.publish(rows).await;
         step();

@@ -3,7 +3,8 @@
 use super::Harness;
 use super::case::{Case, payloads, plain, stored, with_id};
 use crate::{
-    Batch, Change, CommitError, EventOutcome, Expect, TopicOptions, UnknownTopic, VersionMismatch,
+    Batch, Change, CommitError, EventOutcome, Expect, IfExists, TopicOptions, UnknownTopic,
+    VersionMismatch,
 };
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ pub async fn a_failed_expectation_refuses_everything<H: Harness>(harness: &H) {
         batch.change(Change::PutTopic {
             topic: "new".into(),
             options: TopicOptions::default(),
+            if_exists: IfExists::Replace,
         });
         batch.change(put("free", b"new", Expect::Absent));
         batch.change(Change::Trim {
@@ -170,6 +172,7 @@ pub async fn changes_come_before_events<H: Harness>(harness: &H) {
     let put_topic = || Change::PutTopic {
         topic: "t".into(),
         options: TopicOptions::default(),
+        if_exists: IfExists::Replace,
     };
     let mut batch = Batch::atomic();
     batch.publish(&topic, &with_id("x", "1"));

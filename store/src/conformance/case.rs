@@ -2,8 +2,8 @@
 
 use super::Harness;
 use crate::{
-    Batch, Change, CommitError, Draft, EventOutcome, Find, Id, ManualClock, Placed, ReadLimit,
-    Receipt, Store, StoredEvent, TimeRange, TopicInfo, TopicOptions,
+    Batch, Change, CommitError, Draft, EventOutcome, EventRef, Find, Id, IfExists, ManualClock,
+    ReadFrom, ReadLimit, Receipt, Store, StoredEvent, TimeRange, TopicInfo, TopicOptions,
 };
 use std::future::Future;
 use std::sync::Arc;
@@ -58,6 +58,7 @@ impl<'a, H: Harness> Case<'a, H> {
         let put = Change::PutTopic {
             topic: topic.clone(),
             options,
+            if_exists: IfExists::Replace,
         };
         self.change(put).await.expect("a topic is made");
         topic
@@ -94,12 +95,12 @@ impl<'a, H: Harness> Case<'a, H> {
     }
 
     /// Publishes one event that must be stored.
-    pub(super) async fn store(&self, topic: &Arc<str>, draft: &Draft<'_>) -> Placed {
+    pub(super) async fn store(&self, topic: &Arc<str>, draft: &Draft<'_>) -> EventRef {
         stored(&self.publish(topic, draft).await)
     }
 
     /// Publishes events with these payloads in one batch, all of which must be stored.
-    pub(super) async fn store_all(&self, topic: &Arc<str>, drafts: &[Draft<'_>]) -> Vec<Placed> {
+    pub(super) async fn store_all(&self, topic: &Arc<str>, drafts: &[Draft<'_>]) -> Vec<EventRef> {
         let mut batch = Batch::new();
         for draft in drafts {
             batch.publish(topic, draft);
@@ -129,7 +130,7 @@ impl<'a, H: Harness> Case<'a, H> {
         let mut events: Vec<StoredEvent> = Vec::new();
         let mut next_seq = from_seq;
         for _ in 0..MAX_PAGES {
-            let page = self.store.read(topic, next_seq, limit).await;
+            let page = self.store.read(topic, ReadFrom::Seq(next_seq), limit).await;
             let page = page.expect("a page");
             assert!(page.events.len() <= limit.events, "no more than asked for");
             assert!(page.first_seq >= 1 && page.first_seq <= page.tail_seq + 1);
@@ -159,18 +160,18 @@ impl<'a, H: Harness> Case<'a, H> {
     ) -> Vec<StoredEvent> {
         let mut events: Vec<StoredEvent> = Vec::new();
         for _ in 0..MAX_PAGES {
-            let page = self.store.read_by_time(topic, range, limit).await;
+            let page = self.store.read(topic, ReadFrom::Time(range), limit).await;
             let page = page.expect("a page");
             assert!(page.events.len() <= limit.events, "no more than asked for");
             assert!(
-                !page.events.is_empty() || page.next.is_none(),
+                !page.events.is_empty() || page.next_time.is_none(),
                 "an empty page is the last one"
             );
             events.extend(page.events);
-            if page.next.is_none() {
+            if page.next_time.is_none() {
                 return events;
             }
-            range.after = page.next;
+            range.after = page.next_time;
         }
         panic!("reading {topic} by time does not come to an end");
     }
@@ -186,12 +187,13 @@ impl<'a, H: Harness> Case<'a, H> {
     }
 
     pub(super) async fn latest_seq(&self, topic: &Arc<str>, key: &str) -> Option<u64> {
-        let latest = self.store.latest(topic, key).await.expect("an answer");
+        let latest = self.store.latest_event(topic, key).await;
+        let latest = latest.expect("an answer");
         latest.map(|event| event.seq())
     }
 
     pub(super) async fn maintain(&self) {
-        self.store.maintain().await.expect("upkeep");
+        self.store.maintain().await.expect("maintenance");
     }
 
     pub(super) fn info(&self, topic: &Arc<str>) -> TopicInfo {
@@ -215,10 +217,10 @@ pub(super) fn keyed<'a>(key: &'a str, payload: &'a str) -> Draft<'a> {
     }
 }
 
-/// A draft with the publisher's own id.
+/// A draft with the publisher's client id.
 pub(super) fn with_id<'a>(id: &str, payload: &'a str) -> Draft<'a> {
     Draft {
-        id: Some(own_id(id)),
+        id: Some(client_id(id)),
         ..plain(payload)
     }
 }
@@ -231,12 +233,12 @@ pub(super) fn with_ts(ts: u64) -> Draft<'static> {
     }
 }
 
-pub(super) fn own_id(text: &str) -> Id {
-    Id::own(text).expect("a valid id")
+pub(super) fn client_id(text: &str) -> Id {
+    Id::from_client(text).expect("a valid id")
 }
 
 /// Where an event was stored, which it must have been.
-pub(super) fn stored(outcome: &EventOutcome) -> Placed {
+pub(super) fn stored(outcome: &EventOutcome) -> EventRef {
     match outcome {
         EventOutcome::Stored(placed) => *placed,
         other => panic!("not stored: {other:?}"),

@@ -22,7 +22,7 @@ pub async fn a_closed_store_takes_no_commits<H: Harness>(harness: &H) {
     }
 }
 
-/// Commits that were called before a restart are in, though nobody waited for their answers.
+/// Commits that were called before a restart are in, though no one waited for their answers.
 pub async fn closing_finishes_what_was_begun<H: Harness>(harness: &H) {
     let (case, topic) = Case::with_topic(harness).await;
     let mut answers = Vec::new();

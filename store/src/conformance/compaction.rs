@@ -2,7 +2,7 @@
 
 use super::Harness;
 use super::case::{ALL, Case, all_time, at_most, keyed, payloads, plain, seqs, with_id};
-use crate::{Clock, Draft, EventOutcome, StoredEvent, TopicOptions};
+use crate::{Clock, Draft, EventOutcome, ReadFrom, StoredEvent, TopicOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub async fn every_position_stays_readable<H: Harness>(harness: &H) {
         }
         let page = case
             .store
-            .read(&topic, from_seq, at_most(1))
+            .read(&topic, ReadFrom::Seq(from_seq), at_most(1))
             .await
             .expect("a page");
         let next = expected.get(1).copied().unwrap_or(61);
@@ -93,7 +93,11 @@ pub async fn tombstones_stay_a_day_and_may_go_then<H: Harness>(harness: &H) {
     case.clock.advance(DAY_MS - 1000);
     case.maintain().await;
     let case = case.reopen().await;
-    let latest = case.store.latest(&topic, "a").await.expect("an answer");
+    let latest = case
+        .store
+        .latest_event(&topic, "a")
+        .await
+        .expect("an answer");
     let latest = latest.expect("a tombstone is an event");
     assert_eq!(
         (latest.seq(), latest.is_tombstone(), latest.payload()),
@@ -101,10 +105,10 @@ pub async fn tombstones_stay_a_day_and_may_go_then<H: Harness>(harness: &H) {
     );
     let keys = case
         .store
-        .latest_keys(&topic, None, ALL)
+        .read(&topic, ReadFrom::Key(None), ALL)
         .await
         .expect("keys");
-    assert_eq!(seqs(&keys), [3, 2]);
+    assert_eq!(seqs(&keys.events), [3, 2]);
 
     case.clock.advance(DAY_MS);
     case.maintain().await;

@@ -4,7 +4,7 @@ use super::Harness;
 use super::case::{Case, START_MS, at_most};
 use super::oracle::{OracleEvent, check};
 use super::random_numbers::Random;
-use crate::{ReadLimit, StoredEvent, TimeRange};
+use crate::{ReadFrom, ReadLimit, StoredEvent, TimeRange};
 use std::sync::Arc;
 
 /// The keys that random events have.
@@ -46,9 +46,10 @@ async fn compare_times<H: Harness>(
     random: &mut Random,
 ) -> Result<(), String> {
     // That of some event, or around the times that random events bring.
-    let ts = match kept.is_empty() || random.percent(50) {
-        false => random.pick(kept).ts,
-        true => START_MS - 60 + random.below(200),
+    let ts = if kept.is_empty() || random.percent(50) {
+        START_MS - 60 + random.below(200)
+    } else {
+        random.pick(kept).ts
     };
     let range = TimeRange {
         from_ts: *random.pick(&[0, ts]),
@@ -92,9 +93,9 @@ async fn compare_keys<H: Harness>(
         .into_iter()
         .filter(|key| after.is_none_or(|after| *key > after));
     let expected = behind.filter_map(latest_of).take(limit.events);
-    let found = case.store.latest_keys(topic, after, limit).await;
+    let found = case.store.read(topic, ReadFrom::Key(after), limit).await;
     let found = found.map_err(|error| error.to_string())?;
-    same(&found, expected, || {
+    same(&found.events, expected, || {
         format!("{limit:?} of the keys behind {after:?}")
     })
 }
@@ -106,12 +107,13 @@ async fn compare_past<H: Harness>(
     kept: &[OracleEvent],
     random: &mut Random,
 ) -> Result<(), String> {
-    let at_ts = match kept.is_empty() || random.percent(20) {
-        false => random.pick(kept).ts,
-        true => START_MS - 60 + random.below(200),
+    let at_ts = if kept.is_empty() || random.percent(20) {
+        START_MS - 60 + random.below(200)
+    } else {
+        random.pick(kept).ts
     };
     let keys: Vec<String> = KEYS.iter().map(|key| (*key).to_owned()).collect();
-    let past = case.store.latest_at(topic, keys, at_ts).await;
+    let past = case.store.latest(topic, keys, Some(at_ts)).await;
     let past = past.map_err(|error| error.to_string())?;
     let info = case.info(topic);
     let has_all = info.tail_seq + 1 - info.first_seq == kept.len() as u64;

@@ -1,9 +1,10 @@
 //! Many tasks at once: the order is one order, and everybody is told the truth about it.
 
 use super::Harness;
-use super::case::{ALL, Case, own_id, plain, stored, with_id};
+use super::case::{ALL, Case, client_id, plain, stored, with_id};
 use crate::{
-    Batch, Change, CommitError, Draft, EventOutcome, Expect, Keyed, Placed, Store, TopicOptions,
+    Batch, Change, CommitError, Draft, EventOutcome, EventRef, Expect, Keyed, ReadFrom, Store,
+    TopicOptions,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ pub async fn many_committers_share_topics<H: Harness>(harness: &H) {
         .map(|task| {
             let (store, topics) = (case.store.clone(), topics.clone());
             tokio::spawn(async move {
-                let mut placed: Vec<(usize, String, Placed)> = Vec::new();
+                let mut placed: Vec<(usize, String, EventRef)> = Vec::new();
                 for round in 0..COMMITS {
                     let mut batch = Batch::new();
                     let events: Vec<(usize, String)> = (0..=round % 4)
@@ -164,7 +165,7 @@ pub async fn readers_see_whole_prefixes<H: Harness>(harness: &H) {
             let mut batch = Batch::atomic();
             for event in 0..4 {
                 let draft = Draft {
-                    id: Some(own_id(&format!("{}", round * 4 + event + 1))),
+                    id: Some(client_id(&format!("{}", round * 4 + event + 1))),
                     ..plain("1")
                 };
                 batch.publish(&to, &draft);
@@ -174,7 +175,11 @@ pub async fn readers_see_whole_prefixes<H: Harness>(harness: &H) {
     });
     let mut seen = 0;
     while !writer.is_finished() {
-        let page = case.store.read(&topic, 1, ALL).await.expect("a page");
+        let page = case
+            .store
+            .read(&topic, ReadFrom::Seq(1), ALL)
+            .await
+            .expect("a page");
         let ids = page.events.iter().map(|event| event.id().into_owned());
         assert!(
             ids.eq((1..=page.tail_seq).map(|seq| seq.to_string())),
@@ -214,7 +219,7 @@ pub async fn records_come_into_sight_with_their_events<H: Harness>(harness: &H) 
     writer.await.expect("the writer");
 }
 
-/// A record is read as the commits leave it that were asked for before, also where nobody waits for them.
+/// A record is read as the commits leave it that were asked for before, also where no one waits for them.
 pub async fn a_read_comes_behind_commits_under_way<H: Harness>(harness: &H) {
     let (case, topic) = Case::with_topic(harness).await;
     for round in 1..=50u64 {
@@ -239,7 +244,7 @@ pub async fn a_read_comes_behind_commits_under_way<H: Harness>(harness: &H) {
     }
 }
 
-/// Raises the counter by one and publishes its new value, both or neither, until nobody else was faster.
+/// Raises the counter by one and publishes its new value, both or neither, until no one else was faster.
 async fn raise(store: &Arc<dyn Store>, topic: &Arc<str>) {
     const MAX_TRIES: usize = 100_000;
     for _ in 0..MAX_TRIES {

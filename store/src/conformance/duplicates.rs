@@ -2,11 +2,11 @@
 
 use super::Harness;
 use super::case::{Case, START_MS, plain, seqs, stored, with_id};
-use crate::{Batch, Draft, EventOutcome, MadeId, Placed, TopicOptions};
+use crate::{Batch, Draft, EventOutcome, EventRef, GeneratedId, TopicOptions};
 use std::collections::HashSet;
 
 /// The second one is a duplicate, or a conflict where its payload is another; neither is stored.
-pub async fn an_own_id_is_stored_once<H: Harness>(harness: &H) {
+pub async fn a_client_id_is_stored_once<H: Harness>(harness: &H) {
     let (case, topic) = Case::with_topic(harness).await;
     case.store(&topic, &plain("0")).await;
     let first = case.store(&topic, &with_id("order-1", "1")).await;
@@ -23,7 +23,7 @@ pub async fn an_own_id_is_stored_once<H: Harness>(harness: &H) {
     assert_eq!(seqs(&case.all(&topic).await), [1, 2, 3]);
 }
 
-/// A retry may differ in everything else; a payload that is spelled otherwise is another.
+/// A retry may differ in everything else; a payload that is encoded otherwise is another.
 pub async fn only_the_payload_makes_a_conflict<H: Harness>(harness: &H) {
     let (case, topic) = Case::with_topic(harness).await;
     let first = case.store(&topic, &with_id("x", r#"{"a":1}"#)).await;
@@ -68,8 +68,8 @@ pub async fn an_id_belongs_to_its_topic<H: Harness>(harness: &H) {
     assert_eq!(case.find_id(&other, made.id.as_str()).await, Some(3));
 }
 
-/// Whoever publishes what it has read, id included, changes nothing.
-pub async fn a_made_id_that_is_handed_back_is_a_duplicate<H: Harness>(harness: &H) {
+/// The caller that publishes what it has read, id included, changes nothing.
+pub async fn a_generated_id_that_is_handed_back_is_a_duplicate<H: Harness>(harness: &H) {
     let (case, topic) = Case::with_topic(harness).await;
     let firsts = case.store_all(&topic, &[plain("1"), plain("2")]).await;
     let case = case.reopen().await;
@@ -107,7 +107,7 @@ pub async fn duplicates_within_one_batch<H: Harness>(harness: &H) {
 /// A retry after a restart is still a retry.
 pub async fn ids_are_known_after_reopening<H: Harness>(harness: &H) {
     let (mut case, topic) = Case::with_topic(harness).await;
-    let mut firsts: Vec<Placed> = Vec::new();
+    let mut firsts: Vec<EventRef> = Vec::new();
     for round in 0..3 {
         firsts.push(
             case.store(&topic, &with_id(&format!("id-{round}"), "1"))
@@ -161,7 +161,7 @@ pub async fn ids_of_a_deleted_topic_are_free_again<H: Harness>(harness: &H) {
 }
 
 /// A UUID from elsewhere is an id like any other, whatever a store reads into its own.
-pub async fn ids_that_look_made_elsewhere_are_ordinary<H: Harness>(harness: &H) {
+pub async fn ids_that_look_generated_elsewhere_are_ordinary<H: Harness>(harness: &H) {
     let (case, topic) = Case::with_topic(harness).await;
     let made = case.store(&topic, &plain("0")).await.id.to_string();
     let foreign = [
@@ -187,12 +187,12 @@ pub async fn ids_that_look_made_elsewhere_are_ordinary<H: Harness>(harness: &H) 
 pub async fn no_id_is_ever_given_twice<H: Harness>(harness: &H) {
     let (case, topic) = Case::with_topic(harness).await;
     let first = case.store(&topic, &plain("0")).await;
-    let known = MadeId::parse(first.id.as_str());
-    // Ids of positions further on than where these events come to lie.
+    let known = GeneratedId::parse(first.id.as_str());
+    // Ids of positions further on than these events will get.
     for later in 10..20 {
         if let Some(known) = known {
             let seq = known.seq + later;
-            let guess = MadeId { seq, ..known }.to_id();
+            let guess = GeneratedId { seq, ..known }.to_id();
             case.publish(&topic, &with_id(guess.as_str(), "\"guessed\""))
                 .await;
         }
@@ -215,7 +215,7 @@ pub async fn no_id_is_ever_given_twice<H: Harness>(harness: &H) {
 }
 
 /// Idempotence does not wear out with the number of ids.
-pub async fn thousands_of_own_ids<H: Harness>(harness: &H) {
+pub async fn thousands_of_client_ids<H: Harness>(harness: &H) {
     const IDS: usize = 5000;
     let (case, topic) = Case::with_topic(harness).await;
     let ids: Vec<String> = (0..IDS).map(|n| format!("order-{}", n * 7919)).collect();

@@ -1,8 +1,8 @@
 //! Finding events by id and by key.
 
 use super::Harness;
-use super::case::{ALL, Case, at_most, keyed, own_id, plain, seqs, with_id};
-use crate::{Draft, StoredEvent, TopicOptions};
+use super::case::{ALL, Case, at_most, client_id, keyed, plain, seqs, with_id};
+use crate::{Draft, ReadFrom, StoredEvent, TopicOptions};
 use std::sync::Arc;
 
 /// Own and made ids lead to their event and to no other topic's.
@@ -61,7 +61,11 @@ pub async fn the_latest_event_of_a_key<H: Harness>(harness: &H) {
         plain("1"),
     ];
     case.store_all(&topic, &drafts).await;
-    let latest = case.store.latest(&topic, "a").await.expect("an answer");
+    let latest = case
+        .store
+        .latest_event(&topic, "a")
+        .await
+        .expect("an answer");
     let latest = latest.expect("it was published");
     assert_eq!((latest.seq(), latest.payload(), latest.ts()), (3, "2", 1));
     assert_eq!(case.latest_seq(&topic, "b").await, Some(4));
@@ -111,11 +115,11 @@ pub async fn latest_keys_come_in_order_and_pages<H: Harness>(harness: &H) {
     for (after, first) in [("a!", Some("a\"q")), ("c", Some("z")), ("\u{10ffff}", None)] {
         let page = case
             .store
-            .latest_keys(&topic, Some(after), at_most(1))
+            .read(&topic, ReadFrom::Key(Some(after)), at_most(1))
             .await;
         let page = page.expect("keys");
         assert_eq!(
-            keys_of(&page).first().map(String::as_str),
+            keys_of(&page.events).first().map(String::as_str),
             first,
             "behind {after}"
         );
@@ -134,10 +138,10 @@ pub async fn trimmed_keys_have_no_latest<H: Harness>(harness: &H) {
     }
     let keys = case
         .store
-        .latest_keys(&topic, None, ALL)
+        .read(&topic, ReadFrom::Key(None), ALL)
         .await
         .expect("keys");
-    assert_eq!(seqs(&keys), [4, 5]);
+    assert_eq!(seqs(&keys.events), [4, 5]);
 }
 
 /// A few thousand events with ids and keys are found as before after a restart, and again after the next.
@@ -151,7 +155,7 @@ pub async fn everything_is_found_after_reopening<H: Harness>(harness: &H) {
     let mut placed = Vec::new();
     for half in [0..EVENTS / 2, EVENTS / 2..EVENTS] {
         let draft = |at: usize| Draft {
-            id: at.is_multiple_of(2).then(|| own_id(&ids[at])),
+            id: at.is_multiple_of(2).then(|| client_id(&ids[at])),
             ..keyed(&names[at], "1")
         };
         let drafts: Vec<Draft<'_>> = half.map(draft).collect();
@@ -182,14 +186,14 @@ async fn all_keys<H: Harness>(
             .map(|event| event.key().unwrap_or_default().into_owned());
         let page = case
             .store
-            .latest_keys(topic, after.as_deref(), at_most(page_events))
+            .read(topic, ReadFrom::Key(after.as_deref()), at_most(page_events))
             .await;
         let page = page.expect("keys");
-        assert!(page.len() <= page_events, "no more than asked for");
-        if page.is_empty() {
+        assert!(page.events.len() <= page_events, "no more than asked for");
+        if page.events.is_empty() {
             return events;
         }
-        events.extend(page);
+        events.extend(page.events);
     }
     panic!("the keys of {topic} do not come to an end");
 }

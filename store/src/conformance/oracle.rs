@@ -2,8 +2,8 @@
 //! only the ids and versions that a store makes, and judges them.
 
 use crate::{
-    Batch, Change, CommitError, Draft, EventOutcome, Expect, Id, Placed, Receipt, StoredEvent,
-    TopicOptions,
+    Batch, Change, CommitError, Draft, EventOutcome, EventRef, Expect, Id, IfExists, Receipt,
+    StoredEvent, TopicOptions,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -132,7 +132,10 @@ impl Oracle {
         let mut given = versions.unwrap_or_default().iter();
         for change in &batch.changes {
             match change {
-                Change::PutTopic { topic, options } => {
+                Change::PutTopic {
+                    topic, if_exists, ..
+                } if *if_exists == IfExists::Keep && self.topics.contains_key(topic) => {}
+                Change::PutTopic { topic, options, .. } => {
                     let anew = || OracleTopic {
                         first_seq: 1,
                         ..OracleTopic::default()
@@ -286,9 +289,9 @@ impl OracleTopic {
 }
 
 impl OracleEvent {
-    fn placed(&self) -> Placed {
-        Placed {
-            id: Id::own(&self.id).expect("it was an id"),
+    fn placed(&self) -> EventRef {
+        EventRef {
+            id: Id::from_client(&self.id).expect("it was an id"),
             seq: self.seq,
             ts: self.ts,
         }

@@ -2,7 +2,7 @@
 
 use super::Harness;
 use super::case::{Case, START_MS, payloads, plain, seqs, stored, with_ts};
-use crate::{Batch, Placed, TopicOptions};
+use crate::{Batch, EventRef, TopicOptions};
 
 /// Each topic counts 1, 2, 3 …, however its events are mixed with others'.
 pub async fn positions_have_no_gaps_in_interleaved_topics<H: Harness>(harness: &H) {
@@ -33,7 +33,7 @@ pub async fn positions_have_no_gaps_in_interleaved_topics<H: Harness>(harness: &
     }
 }
 
-/// Whoever calls first comes first, though the answers are awaited the other way round.
+/// The first call comes first, though the answers are awaited the other way round.
 pub async fn commits_are_ordered_by_their_calls<H: Harness>(harness: &H) {
     let (case, topic) = Case::with_topic(harness).await;
     let mut answers = Vec::new();
@@ -63,7 +63,7 @@ pub async fn a_dropped_answer_does_not_undo_the_commit<H: Harness>(harness: &H) 
 }
 
 /// Ids are UUIDs of version 7 that rise as text: many in one millisecond, and when the clock goes back.
-pub async fn made_ids_strictly_increase<H: Harness>(harness: &H) {
+pub async fn generated_ids_strictly_increase<H: Harness>(harness: &H) {
     let (case, topic) = Case::with_topic(harness).await;
     let mut ids: Vec<String> = Vec::new();
     for now_ms in [START_MS, START_MS + 1, START_MS - 5000, 1, START_MS + 2] {
@@ -123,7 +123,7 @@ pub async fn times_of_publishers_are_kept_and_bind_nobody<H: Harness>(harness: &
 /// A restart changes nothing about any of this, also when the clock is behind afterwards.
 pub async fn ids_positions_and_times_go_on_after_reopening<H: Harness>(harness: &H) {
     let (mut case, topic) = Case::with_topic(harness).await;
-    let mut placed: Vec<Placed> = Vec::new();
+    let mut placed: Vec<EventRef> = Vec::new();
     for now_ms in [START_MS + 100, START_MS, 1, START_MS + 101] {
         case.clock.set(now_ms);
         placed.push(case.store(&topic, &plain("0")).await);

@@ -49,7 +49,7 @@ pub async fn the_latest_event_at_a_time<H: Harness>(harness: &H) {
         let found = seqs_at(&case, &topic, &["a", "b"], ts).await;
         assert_eq!(found, [a, b], "at {ts}, trimmed");
     }
-    let unknown = case.store.latest_at(&"none".into(), vec![], 1).await;
+    let unknown = case.store.latest(&"none".into(), vec![], Some(1)).await;
     assert!(unknown.is_err(), "there is no such topic");
 }
 
@@ -76,7 +76,7 @@ pub async fn what_compaction_took_is_not_guessed<H: Harness>(harness: &H) {
             case = case.reopen().await;
         }
         for (_, ts) in published.iter().step_by(7) {
-            let past = case.store.latest_at(&topic, keys.clone(), *ts).await;
+            let past = case.store.latest(&topic, keys.clone(), Some(*ts)).await;
             for (key, past) in keys.iter().zip(past.expect("an answer")) {
                 let is_it = |(other, other_ts): &(&String, u64)| *other == key && other_ts <= ts;
                 let expected = published.iter().rposition(is_it);
@@ -101,7 +101,7 @@ async fn seqs_at<H: Harness>(
     ts: u64,
 ) -> Vec<Option<u64>> {
     let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-    let past = case.store.latest_at(topic, keys, ts).await;
+    let past = case.store.latest(topic, keys, Some(ts)).await;
     let past = past.expect("an answer").into_iter();
     past.map(|past| {
         assert!(past.is_certain, "everything is there at {ts}");

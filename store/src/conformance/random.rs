@@ -5,7 +5,7 @@ use super::case::{Case, START_MS};
 use super::comparing::{KEYS, compare_reads};
 use super::oracle::{Oracle, OracleBatch, OracleDraft, OracleTopic, Text, check};
 use super::random_numbers::Random;
-use crate::{Change, Clock, Durability, EventOutcome, Expect, Id, TopicOptions};
+use crate::{Change, Clock, Durability, EventOutcome, Expect, Id, IfExists, TopicOptions};
 use std::sync::Arc;
 
 const STEPS: u64 = 120;
@@ -120,6 +120,7 @@ impl<H: Harness> Run<'_, H> {
             1..7 => Change::PutTopic {
                 topic,
                 options: self.random_options(),
+                if_exists: *self.random.pick(&[IfExists::Keep, IfExists::Replace]),
             },
             7..10 => {
                 let tail_seq = self
@@ -150,7 +151,7 @@ impl<H: Harness> Run<'_, H> {
 
     fn random_event(&mut self) -> OracleDraft {
         let id = match self.random.below(10) {
-            0..3 => Id::own(&format!("id-{}", self.random.below(OWN_IDS))),
+            0..3 => Id::from_client(&format!("id-{}", self.random.below(OWN_IDS))),
             3 if !self.made_ids.is_empty() => Some(*self.random.pick(&self.made_ids)),
             _ => None,
         };

@@ -2,7 +2,7 @@
 
 use super::Harness;
 use super::case::{ALL, Case, at_most, plain, seqs};
-use crate::{ReadLimit, StoredEvent, TopicOptions};
+use crate::{ReadFrom, ReadLimit, StoredEvent, TopicOptions};
 use std::sync::Arc;
 
 /// Whatever the limits and wherever one starts, pages put together are the topic.
@@ -46,7 +46,7 @@ pub async fn a_page_has_at_least_one_event<H: Harness>(harness: &H) {
     for seq in 1..=3 {
         let page = case
             .store
-            .read(&topic, seq, bytes(1))
+            .read(&topic, ReadFrom::Seq(seq), bytes(1))
             .await
             .expect("a page");
         assert_eq!(seqs(&page.events), [seq]);
@@ -63,7 +63,7 @@ pub async fn a_page_ends_near_its_byte_limit<H: Harness>(harness: &H) {
     for limit in [3000, 10_000, 50_000] {
         let page = case
             .store
-            .read(&topic, 1, bytes(limit))
+            .read(&topic, ReadFrom::Seq(1), bytes(limit))
             .await
             .expect("a page");
         let taken: usize = page.events.iter().map(StoredEvent::stored_bytes).sum();
@@ -77,20 +77,28 @@ pub async fn a_page_ends_near_its_byte_limit<H: Harness>(harness: &H) {
 pub async fn reading_at_and_behind_the_tail<H: Harness>(harness: &H) {
     let (case, topic) = Case::with_topic(harness).await;
     case.store_all(&topic, &[plain("1"), plain("2")]).await;
-    let page = case.store.read(&topic, 3, ALL).await.expect("a page");
+    let page = case
+        .store
+        .read(&topic, ReadFrom::Seq(3), ALL)
+        .await
+        .expect("a page");
     assert!(page.events.is_empty());
     assert_eq!((page.next_seq, page.first_seq, page.tail_seq), (3, 1, 2));
     for from_seq in [4, 1000, u64::MAX] {
         let page = case
             .store
-            .read(&topic, from_seq, ALL)
+            .read(&topic, ReadFrom::Seq(from_seq), ALL)
             .await
             .expect("a page");
         assert!(page.events.is_empty(), "from {from_seq}");
         assert_eq!(page.tail_seq, 2);
     }
     case.store(&topic, &plain("3")).await;
-    let page = case.store.read(&topic, 3, ALL).await.expect("a page");
+    let page = case
+        .store
+        .read(&topic, ReadFrom::Seq(3), ALL)
+        .await
+        .expect("a page");
     assert_eq!(seqs(&page.events), [3]);
     assert_eq!((page.next_seq, page.tail_seq), (4, 3));
 }
@@ -103,14 +111,18 @@ pub async fn reading_over_what_is_gone<H: Harness>(harness: &H) {
     for from_seq in [0, 1, 20, 21] {
         let page = case
             .store
-            .read(&topic, from_seq, at_most(4))
+            .read(&topic, ReadFrom::Seq(from_seq), at_most(4))
             .await
             .expect("a page");
         assert_eq!(seqs(&page.events), [21, 22, 23, 24]);
         assert_eq!((page.next_seq, page.first_seq), (25, 21));
     }
     case.trim(&topic, 31).await;
-    let page = case.store.read(&topic, 5, ALL).await.expect("a page");
+    let page = case
+        .store
+        .read(&topic, ReadFrom::Seq(5), ALL)
+        .await
+        .expect("a page");
     assert!(page.events.is_empty());
     assert_eq!((page.next_seq, page.first_seq, page.tail_seq), (31, 31, 30));
 }

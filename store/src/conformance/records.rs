@@ -1,12 +1,13 @@
 //! The record as clients see it: field order, what is left out, and text that is kept as it was written.
 
 use super::Harness;
-use super::case::{Case, START_MS, keyed, own_id, payloads, plain, with_id};
+use super::case::{Case, START_MS, client_id, keyed, payloads, plain, with_id};
 use crate::{
-    Batch, Change, CommitError, Draft, Expect, LimitReached, MAX_RECORD_BYTES, TopicOptions,
+    Batch, Change, CommitError, Draft, Expect, IfExists, LimitReached, MAX_RECORD_BYTES,
+    TopicOptions,
 };
 
-/// Payloads whose meaning survives a JSON library and whose spelling does not.
+/// Payloads whose meaning survives a JSON library and whose encoding does not.
 const ODD_PAYLOADS: [&str; 18] = [
     "null",
     "true",
@@ -35,7 +36,7 @@ pub async fn fields_come_in_the_order_of_the_contract<H: Harness>(harness: &H) {
         .put_topic("heartbeat.received", TopicOptions::default())
         .await;
     let full = Draft {
-        id: Some(own_id("my-id")),
+        id: Some(client_id("my-id")),
         ts: Some(42),
         sid: Some("boot-1"),
         key: Some("host:1"),
@@ -77,7 +78,7 @@ pub async fn absent_fields_are_left_out<H: Harness>(harness: &H) {
     assert_eq!(case.all(&topic).await[0].json(), expected);
 }
 
-/// Number spelling, key order, escapes and text are the publisher's, also after a restart.
+/// Number encoding, key order, escapes and text are the publisher's, also after a restart.
 pub async fn payload_text_is_kept<H: Harness>(harness: &H) {
     let (case, topic) = Case::with_topic(harness).await;
     let long = format!("\"{}\"", "long ".repeat(200_000));
@@ -100,7 +101,7 @@ pub async fn awkward_strings_are_spelled_as_json<H: Harness>(harness: &H) {
     const SPELLED: &str = r#""q\" b\\ n\n r\r t\t ctl\u0001 / ü 🦀""#;
     let (case, topic) = Case::with_topic(harness).await;
     let draft = Draft {
-        id: Some(own_id(r#"say "hi" \ bye"#)),
+        id: Some(client_id(r#"say "hi" \ bye"#)),
         ts: Some(1),
         sid: Some(RAW),
         key: Some(RAW),
@@ -139,11 +140,11 @@ pub async fn parts_of_a_record_can_be_asked_for<H: Harness>(harness: &H) {
     let [own, gone] = events.as_slice() else {
         panic!("two events, not {}", events.len());
     };
-    assert_eq!((own.id().as_ref(), own.has_own_id()), ("mine", true));
+    assert_eq!((own.id().as_ref(), own.has_client_id()), ("mine", true));
     assert_eq!((own.key(), own.is_tombstone()), (None, false));
     assert_eq!((own.seq(), own.ts(), own.topic()), (1, START_MS, "t"));
     assert_eq!(
-        (gone.id().as_ref(), gone.has_own_id()),
+        (gone.id().as_ref(), gone.has_client_id()),
         (placed[1].id.as_str(), false)
     );
     assert_eq!(
@@ -181,6 +182,7 @@ pub async fn what_no_record_can_hold_is_refused<H: Harness>(harness: &H) {
             attributes,
             ..TopicOptions::default()
         },
+        if_exists: IfExists::Replace,
     };
     for change in [put, put_topic] {
         let refused = case.change(change).await;

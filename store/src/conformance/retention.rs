@@ -2,7 +2,7 @@
 
 use super::Harness;
 use super::case::{ALL, Case, START_MS, all_time, keyed, plain, seqs, with_id, with_ts};
-use crate::{Change, CommitError, Draft, TopicOptions, UnknownTopic};
+use crate::{Change, CommitError, Draft, ReadFrom, TopicOptions, UnknownTopic};
 
 /// Everything before a position is gone for every way of reading, also after a restart.
 pub async fn trimming_forgets_what_lies_before<H: Harness>(harness: &H) {
@@ -24,7 +24,11 @@ pub async fn trimming_forgets_what_lies_before<H: Harness>(harness: &H) {
         assert_eq!(case.find_id(&topic, placed[3].id.as_str()).await, Some(4));
         assert_eq!(case.latest_seq(&topic, "a").await, None);
         assert_eq!(case.latest_seq(&topic, "c").await, Some(4));
-        let page = case.store.read(&topic, 1, ALL).await.expect("a page");
+        let page = case
+            .store
+            .read(&topic, ReadFrom::Seq(1), ALL)
+            .await
+            .expect("a page");
         assert_eq!((page.first_seq, page.tail_seq, page.next_seq), (4, 5, 6));
         case.maintain().await;
         case = case.reopen().await;
@@ -205,7 +209,11 @@ pub async fn positions_go_on_after_everything_was_forgotten<H: Harness>(harness:
     let case = case.reopen().await;
     let info = case.info(&topic);
     assert_eq!((info.first_seq, info.tail_seq, info.events), (6, 5, 0));
-    let page = case.store.read(&topic, 1, ALL).await.expect("a page");
+    let page = case
+        .store
+        .read(&topic, ReadFrom::Seq(1), ALL)
+        .await
+        .expect("a page");
     assert!(page.events.is_empty());
     assert_eq!((page.next_seq, page.first_seq, page.tail_seq), (6, 6, 5));
     case.clock.set(START_MS);
@@ -218,7 +226,7 @@ pub async fn positions_go_on_after_everything_was_forgotten<H: Harness>(harness:
     assert!(after.ts >= before[4].ts, "times do not fall");
 }
 
-/// One topic's limits are not another's, though they may lie together.
+/// One topic's limits are not another's, though their events are stored together.
 pub async fn topics_do_not_share_retention<H: Harness>(harness: &H) {
     let (case, kept) = Case::with_topic(harness).await;
     let options = TopicOptions {

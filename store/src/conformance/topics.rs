@@ -2,7 +2,9 @@
 
 use super::Harness;
 use super::case::{ALL, Case, START_MS, all_time, at_most, keyed, payloads, plain, seqs, with_id};
-use crate::{Durability, EventOutcome, Find, ReadError, TopicInfo, TopicOptions, UnknownTopic};
+use crate::{
+    Durability, EventOutcome, Find, ReadError, ReadFrom, TopicInfo, TopicOptions, UnknownTopic,
+};
 use std::sync::Arc;
 
 /// Whatever is asked of a topic that is not there, the answer is that.
@@ -13,15 +15,18 @@ pub async fn unknown_topics_are_errors<H: Harness>(harness: &H) {
         let topic = topic.clone();
         ReadError::UnknownTopic(UnknownTopic { topic })
     };
-    assert_eq!(store.read(&topic, 1, ALL).await.err(), Some(unknown()));
-    let by_time = store.read_by_time(&topic, all_time(), ALL).await;
+    assert_eq!(
+        store.read(&topic, ReadFrom::Seq(1), ALL).await.err(),
+        Some(unknown())
+    );
+    let by_time = store.read(&topic, ReadFrom::Time(all_time()), ALL).await;
     assert_eq!(by_time.err(), Some(unknown()));
     for what in [Find::Id("x"), Find::Ts(0)] {
         assert_eq!(store.find(&topic, what).await, Err(unknown()));
     }
-    assert_eq!(store.latest(&topic, "k").await.err(), Some(unknown()));
+    assert_eq!(store.latest_event(&topic, "k").await.err(), Some(unknown()));
     assert_eq!(
-        store.latest_keys(&topic, None, ALL).await.err(),
+        store.read(&topic, ReadFrom::Key(None), ALL).await.err(),
         Some(unknown())
     );
     assert_eq!(store.topic(&topic), None);
@@ -47,7 +52,11 @@ pub async fn a_new_topic_is_empty<H: Harness>(harness: &H) {
         bytes: info.bytes,
     };
     assert_eq!(info, expected);
-    let page = case.store.read(&topic, 1, ALL).await.expect("a page");
+    let page = case
+        .store
+        .read(&topic, ReadFrom::Seq(1), ALL)
+        .await
+        .expect("a page");
     assert!(page.events.is_empty());
     assert_eq!((page.next_seq, page.first_seq, page.tail_seq), (1, 1, 0));
     assert_eq!(case.find_ts(&topic, 0).await, None);
@@ -86,7 +95,12 @@ pub async fn deleting_removes_everything<H: Harness>(harness: &H) {
     case.delete_topic(&topic).await;
     let case = case.reopen().await;
     assert_eq!(case.store.topic(&topic), None);
-    assert!(case.store.read(&topic, 1, ALL).await.is_err());
+    assert!(
+        case.store
+            .read(&topic, ReadFrom::Seq(1), ALL)
+            .await
+            .is_err()
+    );
     assert_eq!(case.store.topics().len(), 1);
     assert_eq!(payloads(&case.all(&other).await), ["2"]);
 }
@@ -117,10 +131,10 @@ pub async fn a_topic_made_again_starts_anew<H: Harness>(harness: &H) {
     assert_eq!(payloads(&case.all(&topic).await), ["\"new\""]);
     let keys = case
         .store
-        .latest_keys(&topic, None, at_most(9))
+        .read(&topic, ReadFrom::Key(None), at_most(9))
         .await
         .expect("keys");
-    assert_eq!(seqs(&keys), [1]);
+    assert_eq!(seqs(&keys.events), [1]);
 }
 
 /// The list of topics is in the order of names.

@@ -2,7 +2,7 @@
 
 use super::Harness;
 use super::case::{ALL, Case, plain, soon};
-use crate::{Batch, Store, TopicOptions};
+use crate::{Batch, ReadFrom, Store, TopicOptions};
 use std::sync::Arc;
 
 /// By the time a watcher hears of a tail, everything up to it can be read.
@@ -17,7 +17,11 @@ pub async fn what_a_watcher_is_told_is_visible<H: Harness>(harness: &H) {
         let tail_seq = watch.current();
         assert!(tail_seq >= seen, "a tail does not go back");
         seen = tail_seq;
-        let page = case.store.read(&topic, 1, ALL).await.expect("a page");
+        let page = case
+            .store
+            .read(&topic, ReadFrom::Seq(1), ALL)
+            .await
+            .expect("a page");
         assert!(page.tail_seq >= tail_seq && page.events.len() as u64 >= tail_seq);
         assert!(case.info(&topic).tail_seq >= tail_seq);
         if tail_seq == EVENTS {

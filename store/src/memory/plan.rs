@@ -47,7 +47,7 @@ struct PlannedTopic<'a> {
     /// The position before which the batch trims it.
     first_seq: u64,
     tail_seq: u64,
-    /// Where the ids that the batch brings would lie, and with which payload.
+    /// Where the ids that the batch brings would be stored, and with which payload.
     ids: HashMap<String, (u64, &'a [u8])>,
 }
 

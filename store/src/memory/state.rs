@@ -1,12 +1,12 @@
-//! All that the memory store holds, and how a batch changes it. Whoever has the store's lock has this.
+//! All that the memory store holds, and how a batch changes it. The caller that has the store's lock has this.
 
 use super::plan;
 use super::topic::Topic;
-use crate::tails::Tails;
+use crate::record::EventBlock;
 use crate::{
-    Batch, Change, CommitError, EventOutcome, Keyed, LimitReached, ReadError, Receipt, UnknownTopic,
+    Batch, Change, CommitError, EventOutcome, IfExists, Keyed, LimitReached, ReadError, Receipt,
+    TAG_BITS, Tails, UnknownTopic,
 };
-use prombus_log::{EventBlock, TAG_BITS};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -101,8 +101,13 @@ impl State {
         let mut versions = Vec::new();
         for change in changes {
             match change {
-                Change::PutTopic { topic, options } => {
+                Change::PutTopic {
+                    topic,
+                    options,
+                    if_exists,
+                } => {
                     match self.topics.get_mut(topic) {
+                        Some(_) if *if_exists == IfExists::Keep => continue,
                         Some(existing) => existing.options = options.clone(),
                         None => {
                             let tag = self.next_tag();

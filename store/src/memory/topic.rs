@@ -1,11 +1,11 @@
 //! One topic in memory: its events in order, and what finds them by id, time and key.
 
 use super::time_order::TimeOrder;
+use crate::record::EventBlock;
 use crate::{
-    EncodedEvent, EventOutcome, Find, Id, MadeId, Page, Past, Placed, ReadLimit, StoredEvent,
-    TimePage, TimeRange, TopicInfo, TopicOptions,
+    EncodedEvent, EventOutcome, EventRef, Find, GeneratedId, Id, LatestEvent, Page, ReadFrom,
+    ReadLimit, StoredEvent, TimeRange, TopicInfo, TopicOptions,
 };
-use prombus_log::EventBlock;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ pub(super) struct Topic {
     pub(super) by_time: TimeOrder,
     /// The seq of the latest event of each key.
     pub(super) latest: BTreeMap<Box<str>, u64>,
-    /// The seq of events whose id the publisher chose. Ids the store made say themselves where their event lies.
-    pub(super) own_ids: HashMap<Box<str>, u64>,
+    /// The seq of events whose id the publisher chose. Ids the store made say themselves where their event is.
+    pub(super) client_ids: HashMap<Box<str>, u64>,
 }
 
 /// An event a topic holds.
@@ -62,9 +62,9 @@ pub(super) enum Claim {
     Free,
     /// The event at this position has it.
     Held(u64),
-    /// It is of the form of this topic's own ids and names a position that is still to be given. It is refused, so
+    /// It is of the form of this topic's client ids and names a position that is still to be given. It is refused, so
     /// that no two events ever have the same id.
-    Reserved(MadeId),
+    Reserved(GeneratedId),
 }
 
 impl Topic {
@@ -81,7 +81,7 @@ impl Topic {
             events: VecDeque::new(),
             by_time: TimeOrder::default(),
             latest: BTreeMap::new(),
-            own_ids: HashMap::new(),
+            client_ids: HashMap::new(),
         }
     }
 
@@ -104,8 +104,8 @@ impl Topic {
                         self.take_in(block);
                         self.compare(id, seq, event.payload())
                     }
-                    Claim::Reserved(MadeId { seq, ms: ts, .. }) => {
-                        EventOutcome::IdConflict(Placed { id, seq, ts })
+                    Claim::Reserved(GeneratedId { seq, ms: ts, .. }) => {
+                        EventOutcome::IdConflict(EventRef { id, seq, ts })
                     }
                 },
             });
@@ -118,10 +118,10 @@ impl Topic {
 
     /// What the topic can say of `id`, where ids made up to `tail_seq` have been told to publishers.
     pub(super) fn claim(&self, id: &Id, tail_seq: u64) -> Claim {
-        if let Some(&seq) = self.own_ids.get(id.as_str()) {
+        if let Some(&seq) = self.client_ids.get(id.as_str()) {
             return Claim::Held(seq);
         }
-        match MadeId::parse(id.as_str()).filter(|made| made.tag == self.tag) {
+        match GeneratedId::parse(id.as_str()).filter(|made| made.tag == self.tag) {
             Some(made) if made.seq > tail_seq => Claim::Reserved(made),
             Some(made)
                 if self
@@ -140,62 +140,73 @@ impl Topic {
         (kept.seq == seq).then_some(&kept.event)
     }
 
-    pub(super) fn read(&self, from_seq: u64, limit: ReadLimit) -> Page {
-        let from = self.index_from(from_seq);
-        let wanted = self.events.range(from..).map(|kept| kept.event.clone());
-        let (events, _) = take_within(limit, wanted);
-        let next_seq = match self.events.get(from + events.len()) {
-            Some(next) => next.seq,
-            None => from_seq.max(self.tail_seq + 1),
-        };
-        Page {
-            events,
-            next_seq,
+    pub(super) fn read(&self, from: ReadFrom<'_>, limit: ReadLimit) -> Page {
+        let mut page = Page {
+            events: Vec::new(),
+            next_seq: self.tail_seq + 1,
+            next_time: None,
             first_seq: self.first_seq,
             tail_seq: self.tail_seq,
+        };
+        match from {
+            ReadFrom::Seq(from_seq) => {
+                let from = self.index_from(from_seq);
+                let wanted = self.events.range(from..).map(|kept| kept.event.clone());
+                (page.events, _) = take_within(limit, wanted);
+                page.next_seq = match self.events.get(from + page.events.len()) {
+                    Some(next) => next.seq,
+                    None => from_seq.max(self.tail_seq + 1),
+                };
+            }
+            ReadFrom::Time(range) => {
+                let (events, more) = take_within(limit, self.in_time(range));
+                let last = events.last().map(|event| (event.ts(), event.seq()));
+                page.next_time = last.filter(|_| more);
+                page.events = events;
+            }
+            ReadFrom::Key(after) => {
+                let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+                let seqs = self.latest.range::<str, _>((from, Bound::Unbounded));
+                let wanted = seqs.filter_map(|(_, &seq)| self.get(seq).cloned());
+                (page.events, _) = take_within(limit, wanted);
+            }
         }
+        page
     }
 
-    pub(super) fn read_by_time(&self, range: TimeRange, limit: ReadLimit) -> TimePage {
+    fn in_time(&self, range: TimeRange) -> impl Iterator<Item = StoredEvent> {
         let after = range
             .after
             .map_or((0, 0), |(ts, seq)| (ts, seq.saturating_add(1)));
-        let wanted = self
-            .by_time
+        self.by_time
             .since(after.max((range.from_ts, 0)))
-            .take_while(|&(ts, _)| ts <= range.to_ts)
-            .filter_map(|(_, seq)| self.get(seq).cloned());
-        let (events, more) = take_within(limit, wanted);
-        let last = events.last().map(|event| (event.ts(), event.seq()));
-        TimePage {
-            events,
-            next: last.filter(|_| more),
-        }
+            .take_while(move |&(ts, _)| ts <= range.to_ts)
+            .filter_map(|(_, seq)| self.get(seq).cloned())
     }
 
     pub(super) fn find(&self, what: Find<'_>) -> Option<u64> {
         match what {
             Find::Ts(ts) => self.by_time.first_seq_since(ts),
-            Find::Id(id) => match self.claim(&Id::own(id)?, self.tail_seq) {
+            Find::Id(id) => match self.claim(&Id::from_client(id)?, self.tail_seq) {
                 Claim::Held(seq) => Some(seq),
                 Claim::Free | Claim::Reserved(_) => None,
             },
         }
     }
 
-    pub(super) fn latest(&self, key: &str) -> Option<StoredEvent> {
-        self.get(*self.latest.get(key)?).cloned()
-    }
-
-    pub(super) fn latest_keys(&self, after: Option<&str>, limit: ReadLimit) -> Vec<StoredEvent> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let seqs = self.latest.range::<str, _>((from, Bound::Unbounded));
-        take_within(limit, seqs.filter_map(|(_, &seq)| self.get(seq).cloned())).0
+    /// The latest events of keys as of now.
+    pub(super) fn latest(&self, keys: &[String]) -> Vec<LatestEvent> {
+        let seqs = keys.iter().map(|key| self.latest.get(key.as_str()));
+        seqs.map(|seq| LatestEvent {
+            event: seq.and_then(|&seq| self.get(seq).cloned()),
+            is_certain: true,
+        })
+        .collect()
     }
 
     /// Walks back from the tail until every key has its event.
-    pub(super) fn latest_at(&self, keys: &[String], at_ts: u64) -> Vec<Past> {
-        let mut past = vec![Past::default(); keys.len()];
+    pub(super) fn latest_at(&self, keys: &[String], at_ts: u64) -> Vec<LatestEvent> {
+        let mut past = vec![LatestEvent::default(); keys.len()];
         let mut open: HashMap<&str, usize> = HashMap::new();
         open.extend(keys.iter().enumerate().map(|(at, key)| (key.as_str(), at)));
         for (held_behind, Kept { seq, event }) in self.events.iter().rev().enumerate() {
@@ -204,7 +215,7 @@ impl Topic {
             }
             let key = event.key().filter(|_| event.ts() <= at_ts);
             if let Some(at) = key.and_then(|key| open.remove(&*key)) {
-                past[at] = Past {
+                past[at] = LatestEvent {
                     event: Some(event.clone()),
                     is_certain: self.tail_seq - seq == held_behind as u64,
                 };
@@ -249,22 +260,22 @@ impl Topic {
     }
 
     /// Gives an event the next position and writes it into `block`.
-    fn place(&mut self, event: EncodedEvent<'_>, now_ms: u64, block: &mut EventBlock) -> Placed {
+    fn place(&mut self, event: EncodedEvent<'_>, now_ms: u64, block: &mut EventBlock) -> EventRef {
         let seq = self.tail_seq + 1;
         let ms = self.last_ms.max(now_ms);
         self.last_ms = ms;
         let tag = self.tag;
         let id = event
             .id()
-            .unwrap_or_else(|| MadeId { ms, tag, seq }.to_id());
+            .unwrap_or_else(|| GeneratedId { ms, tag, seq }.to_id());
         let ts = event.ts().unwrap_or(ms);
         if event.id().is_some() {
-            self.own_ids.insert(id.as_str().into(), seq);
+            self.client_ids.insert(id.as_str().into(), seq);
         }
-        let placed = Placed { id, seq, ts };
-        block.push(event, &placed, ms);
+        let event_ref = EventRef { id, seq, ts };
+        block.push(event, &event_ref, ms);
         self.tail_seq = seq;
-        placed
+        event_ref
     }
 
     /// What becomes of an event that brings the id of the one at `seq`.
@@ -272,15 +283,15 @@ impl Topic {
         let first = self.get(seq);
         let ts = first.map_or(0, StoredEvent::ts);
         if first.is_some_and(|first| first.payload().as_bytes() == payload) {
-            EventOutcome::Duplicate(Placed { id, seq, ts })
+            EventOutcome::Duplicate(EventRef { id, seq, ts })
         } else {
-            EventOutcome::IdConflict(Placed { id, seq, ts })
+            EventOutcome::IdConflict(EventRef { id, seq, ts })
         }
     }
 
     /// The index of the first event at `seq` or behind it.
     fn index_from(&self, seq: u64) -> usize {
-        // Without gaps an event lies as far from the first as its position does.
+        // Without gaps an event is as far from the first as its position does.
         let first = self.events.front().map_or(0, |kept| kept.seq);
         let guess = seq.saturating_sub(first) as usize;
         match self.events.get(guess) {

@@ -20,6 +20,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("BulkReply", bulk_reply()),
         ("LineError", line_error()),
         ("EventPage", event_page()),
+        ("FindPage", find_page()),
         ("LatestPage", latest_page()),
         ("ListPage", list_page()),
         ("StateItem", state_item()),
@@ -156,6 +157,27 @@ fn event_page() -> Value {
         "Some events of a topic.",
         vec![
             ("topic", text("The topic.")),
+            ("count", count("How many are here.")),
+            ("events", list("The records.", &reference("Record"))),
+            ("next", next),
+        ],
+        vec![],
+    )
+}
+
+fn find_page() -> Value {
+    let next = json!({
+        "type": ["integer", "null"],
+        "description": "The `after_seq` of the next page; null where there is none.",
+    });
+    object(
+        "Events with a header or a cause.",
+        vec![
+            ("topic", text("The topic.")),
+            (
+                "from_seq",
+                count("The first position that the index covers."),
+            ),
             ("count", count("How many are here.")),
             ("events", list("The records.", &reference("Record"))),
             ("next", next),

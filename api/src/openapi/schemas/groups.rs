@@ -40,7 +40,7 @@ fn named_list(name: &'static str, description: &str, of: &str) -> Value {
     )
 }
 
-fn info() -> Value {
+pub(super) fn info() -> Value {
     let mut fields = names();
     fields.extend([
         (

@@ -62,7 +62,7 @@ fn config() -> Value {
     )
 }
 
-fn info() -> Value {
+pub(super) fn info() -> Value {
     object(
         "A topic as it stands.",
         vec![

@@ -16,6 +16,11 @@ pub(super) fn samples() -> Vec<(&'static str, Value)> {
     samples.extend(settling_samples());
     samples.extend(pull_samples());
     samples.extend(dead_letter_samples());
+    samples.extend(super::dashboard_samples::samples(
+        topic(),
+        group(),
+        &raw_record(),
+    ));
     samples
 }
 
@@ -115,6 +120,7 @@ fn event_samples() -> Vec<(&'static str, Value)> {
         ("LineError", reply(&bulk.errors[0])),
         ("BulkReply", reply(&bulk)),
         ("EventPage", reply(&page)),
+        ("FindPage", reply(&find_page())),
         ("LatestPage", reply(&latest_page())),
         ("ListPage", list_page()),
         ("StateItem", list_page()["items"][0].clone()),
@@ -152,6 +158,16 @@ fn list_page() -> Value {
     reply(&page)
 }
 
+fn find_page() -> FindPage {
+    FindPage {
+        topic: text(),
+        from_seq: 1,
+        count: 1,
+        events: vec![raw_record()],
+        next: Some(1),
+    }
+}
+
 fn latest_page() -> LatestPage {
     LatestPage {
         topic: text(),
@@ -168,8 +184,8 @@ fn error() -> ErrorBody {
     }
 }
 
-fn topic_samples() -> Vec<(&'static str, Value)> {
-    let config = TopicConfig {
+fn topic_config() -> TopicConfig {
+    TopicConfig {
         durability: Durability::Os,
         retention: Some(Age { ms: 1 }),
         max_bytes: Some(1),
@@ -178,21 +194,29 @@ fn topic_samples() -> Vec<(&'static str, Value)> {
         snapshot_topic: Some(text()),
         snapshot_interval: Some(Age { ms: 1 }),
         partitions: Some(1),
-    };
-    let info = TopicInfo {
+    }
+}
+
+fn topic_samples() -> Vec<(&'static str, Value)> {
+    let config = topic_config();
+    let topics = vec![topic()];
+    vec![
+        ("TopicConfig", body(&config)),
+        ("TopicConfig", reply(&config)),
+        ("TopicInfo", reply(&topic())),
+        ("TopicList", reply(&TopicList { topics })),
+    ]
+}
+
+fn topic() -> TopicInfo {
+    TopicInfo {
         topic: text(),
         first_seq: 1,
         tail_seq: 1,
         events: 1,
         bytes: 1,
-        config: config.clone(),
-    };
-    vec![
-        ("TopicConfig", body(&config)),
-        ("TopicConfig", reply(&config)),
-        ("TopicInfo", reply(&info)),
-        ("TopicList", reply(&TopicList { topics: vec![info] })),
-    ]
+        config: topic_config(),
+    }
 }
 
 fn group() -> GroupInfo {

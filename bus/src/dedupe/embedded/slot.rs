@@ -40,8 +40,8 @@ impl Slot {
         let slot: Self = serde_json::from_slice(bytes).map_err(DedupeError::failed)?;
         if slot.version > SLOT_VERSION {
             let found = slot.version;
-            let why = format!("a record of marks has form {found}, this is {SLOT_VERSION}");
-            return Err(DedupeError::failed(why));
+            let reason = format!("format {found} of the marks is newer than {SLOT_VERSION}");
+            return Err(DedupeError::failed(reason));
         }
         Ok(slot)
     }

@@ -74,7 +74,7 @@ async fn what_has_run_out_is_dropped_and_its_records_go() {
     let left = store.list("dedupe/").await.expect("they are listed");
     assert_eq!(left.len(), 1);
     assert_eq!(dedupe.seen("s", "long").await, Ok(true));
-    assert!(dedupe.inner.upkeep.held_bytes() < 200);
+    assert!(dedupe.inner.maintenance.held_bytes() < 200);
 }
 
 #[tokio::test]

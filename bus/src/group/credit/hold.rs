@@ -1,4 +1,4 @@
-//! Bytes that are counted against a subscription, a group and the bus at once, for as long as somebody holds them.
+//! Bytes that are counted against a subscription, a group and the bus at once, until the hold is dropped.
 
 use super::Credit;
 use crate::group::inbox::Inbox;

@@ -23,7 +23,7 @@ fn the_first_in_the_queue_is_served_first() {
     assert_eq!(credit.take(5, &busy), 3);
     assert_eq!(credit.take(1, &quiet), 0);
 
-    credit.give(3, &busy);
+    credit.release(3, &busy);
     assert_eq!(credit.take(1, &quiet), 0, "busy queued first");
     assert_eq!(credit.take(1, &busy), 1);
     assert_eq!(credit.take(2, &busy), 0, "now it is quiet's turn");
@@ -54,7 +54,7 @@ fn what_is_reserved_is_nobody_elses() {
     assert_eq!(reserve(&credit, 1, &second), 0);
     assert_eq!(credit.take_reserved(2), 2);
     assert_eq!(credit.room(), 3);
-    credit.give_reserved(1, &first);
+    credit.release_reserved(1, &first);
     assert_eq!(credit.take(5, &first), 0, "second waits");
     assert_eq!(credit.take(5, &second), 1);
 }
@@ -66,9 +66,9 @@ fn what_was_reserved_obeys_a_lower_limit() {
     assert_eq!(reserve(&credit, 5, &owner), 5);
     credit.set_free(2);
     assert_eq!(credit.take_reserved(5), 2);
-    credit.give_reserved(3, &owner);
+    credit.release_reserved(3, &owner);
     assert_eq!(credit.take(1, &owner), 0);
-    credit.give(2, &owner);
+    credit.release(2, &owner);
     assert_eq!(credit.take(9, &owner), 2);
 }
 
@@ -78,10 +78,10 @@ fn whoever_leaves_the_queue_holds_nobody_up() {
     let [first, second] = [Arc::new(Inbox::new(1 << 30)), Arc::new(Inbox::new(1 << 30))];
     assert_eq!(credit.take(2, &first), 1);
     assert_eq!(credit.take(1, &second), 0);
-    credit.leave(&first);
-    credit.give(1, &first);
+    credit.dequeue(&first);
+    credit.release(1, &first);
     assert_eq!(credit.take(1, &second), 1);
-    credit.give(1, &second);
+    credit.release(1, &second);
     drop(second);
     assert_eq!(credit.take(1, &first), 1);
 }

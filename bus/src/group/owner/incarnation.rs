@@ -4,12 +4,12 @@
 use super::Owner;
 use crate::core::Core;
 use crate::error::{GroupError, UnknownTopic};
-use crate::group::placing::StartAt;
 use crate::group::record::GroupRecord;
+use crate::group::start_at::StartAt;
 use std::sync::Arc;
 
 /// How often a position is looked for while the topic is deleted and made again meanwhile.
-const MAX_PLACINGS: usize = 16;
+const MAX_POSITION_ATTEMPTS: usize = 16;
 
 impl Owner {
     /// Whether the topic that the group is of is gone. A group that was made before its topic takes the first one.
@@ -31,13 +31,13 @@ impl Owner {
     }
 }
 
-/// The cursor of a place, and the incarnation of the topic that it lies in.
-pub(super) async fn place(
+/// The cursor of a position, and the incarnation of the topic that it was resolved in.
+pub(super) async fn resolve_position(
     core: &Core,
     topic: &Arc<str>,
     place: &StartAt,
 ) -> Result<(u64, Option<u64>), GroupError> {
-    for _ in 0..MAX_PLACINGS {
+    for _ in 0..MAX_POSITION_ATTEMPTS {
         let before = core.store.incarnation(topic);
         let cursor = place.cursor(core, topic).await?;
         if core.store.incarnation(topic) == before {

@@ -2,25 +2,25 @@
 //! contract checked at every step, with random publishing, delivery, answers, time, lost members, crashes and
 //! restarts.
 
-mod steps;
+mod ack_publish;
 
 use super::tests::{event, rules};
 use super::*;
 use crate::group::record::GroupRecord;
 use crate::group::settings::Ordering;
+use ack_publish::PendingWrite;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use steps::Writing;
 
 const MAX_ATTEMPTS: u32 = 3;
 const ACK_TIMEOUT_MS: u64 = 30_000;
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
 #[derive(Debug, Clone)]
-enum Step {
+enum Op {
     Publish {
         key: Option<usize>,
-        own_id: bool,
+        client_id: bool,
         wanted: bool,
     },
     Deliver {
@@ -46,25 +46,25 @@ enum Step {
         member: MemberId,
         untaken: usize,
     },
-    Bury {
+    DeadLetter {
         succeeds: bool,
     },
-    /// Acknowledges deliveries of one member in one step with publishing.
+    /// Acknowledges deliveries of one member in a transaction.
     Take {
         delivery: prop::sample::Index,
         more: Vec<prop::sample::Index>,
         by_number: bool,
     },
-    /// The same for one event by its id, by whoever.
+    /// The same for one event by its id, by any member.
     TakeAny {
         event: prop::sample::Index,
         member: MemberId,
     },
-    /// Begins to write the first steps.
+    /// Starts writing the first transactions.
     Write {
         count: usize,
     },
-    Written {
+    Complete {
         succeeds: bool,
     },
     Flush,
@@ -78,7 +78,7 @@ enum Step {
 #[derive(Debug, Clone)]
 struct Published {
     key: Option<usize>,
-    own_id: bool,
+    client_id: bool,
     wanted: bool,
 }
 
@@ -98,8 +98,8 @@ struct Model {
     failures: BTreeMap<u64, u32>,
     /// Member, lease number and deadline.
     leases: BTreeMap<u64, (MemberId, u64, u64)>,
-    /// Events whose steps are not written yet.
-    stepping: BTreeSet<u64>,
+    /// Events whose transactions are not written yet.
+    pinned: BTreeSet<u64>,
 }
 
 struct World {
@@ -110,13 +110,13 @@ struct World {
     model: Model,
     /// What a crash leaves, and what is true of it.
     flushed: (Vec<u8>, Model),
-    given: Vec<Given>,
+    delivered: Vec<Given>,
     /// Dead letters being written.
-    burying: Vec<u64>,
-    /// Steps that were taken in.
-    steps: VecDeque<Vec<u64>>,
-    writing: Option<Writing>,
-    /// Events for which a step has published something: what the log holds.
+    dead_letter: Vec<u64>,
+    /// Queued transactions.
+    ack_publishes: VecDeque<Vec<u64>>,
+    writing: Option<PendingWrite>,
+    /// Events whose transactions are committed: what the log holds.
     outputs: BTreeSet<u64>,
     next_member: MemberId,
     members: [MemberId; 2],
@@ -124,7 +124,11 @@ struct World {
 
 impl World {
     fn new(ordering: Ordering) -> Self {
-        let state = GroupState::new(rules(MAX_ATTEMPTS, ordering, LastResort::DeadLetter), 0, 0);
+        let state = GroupState::new(
+            rules(MAX_ATTEMPTS, ordering, ExhaustedPolicy::DeadLetter),
+            0,
+            0,
+        );
         let bytes = state.to_record(&[]).to_bytes().to_vec();
         let mut world = Self {
             ordering,
@@ -133,9 +137,9 @@ impl World {
             state,
             model: Model::default(),
             flushed: (bytes, Model::default()),
-            given: Vec::new(),
-            burying: Vec::new(),
-            steps: VecDeque::new(),
+            delivered: Vec::new(),
+            dead_letter: Vec::new(),
+            ack_publishes: VecDeque::new(),
             writing: None,
             outputs: BTreeSet::new(),
             next_member: 3,
@@ -148,48 +152,46 @@ impl World {
 
     fn event(&self, seq: u64) -> StoredEvent {
         let published = &self.log[seq as usize - 1];
-        let id = published.own_id.then(|| format!("own-{seq}"));
+        let id = published.client_id.then(|| format!("own-{seq}"));
         event(seq, published.key.map(|key| KEYS[key]), id.as_deref())
     }
 
-    fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
-        match step {
-            Step::Publish {
+    fn op(&mut self, op: Op) -> Result<(), TestCaseError> {
+        match op {
+            Op::Publish {
                 key,
-                own_id,
+                client_id,
                 wanted,
             } => {
                 self.log.push(Published {
                     key,
-                    own_id,
+                    client_id,
                     wanted,
                 });
             }
-            Step::Deliver { member, count } => {
-                self.deliver(self.members[member as usize], count)?
-            }
-            Step::Ack {
+            Op::Deliver { member, count } => self.deliver(self.members[member as usize], count)?,
+            Op::Ack {
                 delivery,
                 by_number,
             } => self.ack(delivery, by_number)?,
-            Step::Nack { delivery, delay_ms } => self.nack(delivery, delay_ms)?,
-            Step::Extend {
+            Op::Nack { delivery, delay_ms } => self.nack(delivery, delay_ms)?,
+            Op::Extend {
                 delivery,
                 extend_ms,
             } => self.extend(delivery, extend_ms)?,
-            Step::Advance { by_ms } => self.advance(by_ms),
-            Step::Disconnect { member, untaken } => self.disconnect(member as usize, untaken),
-            Step::Bury { succeeds } => self.bury(succeeds),
-            Step::Take {
+            Op::Advance { by_ms } => self.advance(by_ms),
+            Op::Disconnect { member, untaken } => self.disconnect(member as usize, untaken),
+            Op::DeadLetter { succeeds } => self.dead_letter(succeeds),
+            Op::Take {
                 delivery,
                 more,
                 by_number,
             } => self.take(delivery, &more, by_number)?,
-            Step::TakeAny { event, member } => self.take_any(event, member)?,
-            Step::Write { count } => self.write(count),
-            Step::Written { succeeds } => self.written(succeeds)?,
-            Step::Flush => self.flush(),
-            Step::Restart { written } => self.restart(written)?,
+            Op::TakeAny { event, member } => self.take_any(event, member)?,
+            Op::Write { count } => self.write(count),
+            Op::Complete { succeeds } => self.complete_write(succeeds)?,
+            Op::Flush => self.flush(),
+            Op::Restart { written } => self.restart(written)?,
         }
         self.check()
     }
@@ -223,7 +225,7 @@ impl World {
             prop_assert!(!model.settled.contains(&seq), "{seq} is settled");
             prop_assert!(!model.dead.contains(&seq), "{seq} is dead");
             prop_assert!(!model.leases.contains_key(&seq), "{seq} is leased twice");
-            prop_assert!(!model.stepping.contains(&seq), "{seq} is in a step");
+            prop_assert!(!model.pinned.contains(&seq), "{seq} is in a step");
             let failures = model.failures.get(&seq).copied().unwrap_or(0);
             prop_assert_eq!(leased.attempt, failures + 1);
             prop_assert!(leased.attempt <= MAX_ATTEMPTS);
@@ -239,7 +241,7 @@ impl World {
             model
                 .leases
                 .insert(seq, (member, leased.number, leased.deadline_ms));
-            self.given.push(Given {
+            self.delivered.push(Given {
                 member,
                 seq,
                 number: leased.number,
@@ -249,7 +251,7 @@ impl World {
     }
 
     fn pick(&self, index: prop::sample::Index) -> Option<Given> {
-        (!self.given.is_empty()).then(|| self.given[index.index(self.given.len())])
+        (!self.delivered.is_empty()).then(|| self.delivered[index.index(self.delivered.len())])
     }
 
     fn ack(&mut self, delivery: prop::sample::Index, by_number: bool) -> Result<(), TestCaseError> {
@@ -264,7 +266,7 @@ impl World {
         let model = &mut self.model;
         let expected = match model.leases.get(&seq) {
             Some(&(holder, ..)) if holder != member => Settled::LeaseLost,
-            _ if model.stepping.contains(&seq) => Settled::Already,
+            _ if model.pinned.contains(&seq) => Settled::Already,
             _ if model.settled.contains(&seq) || model.dead.contains(&seq) => Settled::Already,
             // Failed for the last time: its dead letter settles it.
             None if model.failures.get(&seq) == Some(&MAX_ATTEMPTS) => Settled::Already,
@@ -303,8 +305,9 @@ impl World {
             .state
             .nack(member, seq, Some(number), "no", retry, self.now_ms);
         let held = self.model.leases.get(&seq);
-        let is_mine = held.is_some_and(|&(holder, given, _)| (holder, given) == (member, number))
-            && !self.model.stepping.contains(&seq);
+        let is_mine = held
+            .is_some_and(|&(holder, delivered, _)| (holder, delivered) == (member, number))
+            && !self.model.pinned.contains(&seq);
         prop_assert_eq!(settled == Settled::Done, is_mine);
         if is_mine {
             self.model.fail(seq);
@@ -329,7 +332,7 @@ impl World {
             .state
             .extend(member, seq, Some(number), extend_ms, self.now_ms);
         match self.model.leases.get_mut(&seq) {
-            Some((holder, given, deadline_ms)) if (*holder, *given) == (member, number) => {
+            Some((holder, delivered, deadline_ms)) if (*holder, *delivered) == (member, number) => {
                 prop_assert_eq!(settled, Settled::Done);
                 *deadline_ms = self.now_ms + extend_ms.max(1_000);
             }
@@ -344,7 +347,7 @@ impl World {
         self.state.tick(self.now_ms);
         let leases = self.model.leases.iter();
         let lapsed = leases.filter(|(seq, (.., deadline_ms))| {
-            *deadline_ms <= self.now_ms && !self.model.stepping.contains(seq)
+            *deadline_ms <= self.now_ms && !self.model.pinned.contains(seq)
         });
         for seq in lapsed.map(|(&seq, _)| seq).collect::<Vec<_>>() {
             self.model.fail(seq);
@@ -357,18 +360,18 @@ impl World {
             .model
             .leases
             .iter()
-            .filter(|(seq, (holder, ..))| *holder == member && !self.model.stepping.contains(seq))
+            .filter(|(seq, (holder, ..))| *holder == member && !self.model.pinned.contains(seq))
             .map(|(&seq, &(_, number, _))| (seq, number))
             .collect();
         let (unseen, seen) = held.split_at(untaken.min(held.len()));
-        self.state.give_back(member, unseen);
+        self.state.release(member, unseen);
         self.state.leave(member, "gone", self.now_ms);
         for (seq, _) in unseen {
             self.model.leases.remove(seq);
         }
         seen.iter().for_each(|(seq, _)| self.model.fail(*seq));
-        self.given
-            .retain(|given| !unseen.contains(&(given.seq, given.number)));
+        self.delivered
+            .retain(|delivered| !unseen.contains(&(delivered.seq, delivered.number)));
         self.members[place] = self.next_member;
         self.state.join(
             self.next_member,
@@ -377,12 +380,12 @@ impl World {
         self.next_member += 1;
     }
 
-    /// A dead letter is written in one step with the record that settles it, or not at all.
-    fn bury(&mut self, succeeds: bool) {
-        if self.burying.is_empty() {
-            self.burying = self
+    /// A dead letter is written atomically with the record that settles its event, or not at all.
+    fn dead_letter(&mut self, succeeds: bool) {
+        if self.dead_letter.is_empty() {
+            self.dead_letter = self
                 .state
-                .take_dying(2)
+                .take_dead_lettering(2)
                 .into_iter()
                 .map(|(seq, _)| seq)
                 .collect();
@@ -391,14 +394,14 @@ impl World {
         if self.writing.is_some() {
             return;
         }
-        let seqs = std::mem::take(&mut self.burying);
+        let seqs = std::mem::take(&mut self.dead_letter);
         if succeeds {
             let record = self.state.to_record(&seqs).to_bytes().to_vec();
-            self.state.buried(&seqs, self.now_ms);
+            self.state.dead_lettered(&seqs, self.now_ms);
             self.model.dead.extend(&seqs);
             self.flushed = (record, self.model.clone());
         } else {
-            self.state.not_buried(&seqs);
+            self.state.dead_letter_failed(&seqs);
         }
     }
 
@@ -413,20 +416,20 @@ impl World {
     /// A crash: what was not flushed is forgotten, and the deliveries under way count.
     fn restart(&mut self, written: bool) -> Result<(), TestCaseError> {
         if let Some(writing) = self.writing.take().filter(|_| written) {
-            for seq in writing.steps.concat() {
+            for seq in writing.ack_publishes.concat() {
                 prop_assert!(self.outputs.insert(seq), "{seq} has two outputs");
             }
             self.flushed = (writing.record, writing.model);
         }
-        self.steps.clear();
+        self.ack_publishes.clear();
         let record = GroupRecord::from_bytes(&self.flushed.0).map_err(TestCaseError::fail)?;
         let again = GroupRecord::from_bytes(&record.to_bytes()).map_err(TestCaseError::fail)?;
         prop_assert_eq!(&record, &again);
-        let rules = rules(1, Ordering::None, LastResort::DeadLetter);
+        let rules = rules(1, Ordering::None, ExhaustedPolicy::DeadLetter);
         let dead = std::mem::take(&mut self.model.dead);
         self.state = GroupState::from_record(record, rules, self.now_ms);
         self.model = self.flushed.1.clone();
-        self.model.stepping.clear();
+        self.model.pinned.clear();
         prop_assert!(
             self.outputs.is_subset(&self.model.settled),
             "an event that has an output comes again"
@@ -438,8 +441,8 @@ impl World {
         );
         let leased: Vec<u64> = self.model.leases.keys().copied().collect();
         leased.into_iter().for_each(|seq| self.model.fail(seq));
-        self.burying.clear();
-        self.given.clear();
+        self.dead_letter.clear();
+        self.delivered.clear();
         for member in &mut self.members {
             *member = self.next_member;
             self.state.join(*member, "again".into());
@@ -470,17 +473,17 @@ impl World {
 
     /// Everybody works from now on: in the end all is settled or dead.
     fn finish(&mut self) -> Result<(), TestCaseError> {
-        while self.writing.is_some() || !self.steps.is_empty() {
-            self.step(Step::Write { count: 9 })?;
-            self.step(Step::Written { succeeds: true })?;
+        while self.writing.is_some() || !self.ack_publishes.is_empty() {
+            self.op(Op::Write { count: 9 })?;
+            self.op(Op::Complete { succeeds: true })?;
         }
         for _ in 0..self.log.len() * 4 + 40 {
-            self.step(Step::Advance {
+            self.op(Op::Advance {
                 by_ms: ACK_TIMEOUT_MS,
             })?;
-            self.step(Step::Bury { succeeds: true })?;
-            self.step(Step::Bury { succeeds: true })?;
-            self.step(Step::Deliver {
+            self.op(Op::DeadLetter { succeeds: true })?;
+            self.op(Op::DeadLetter { succeeds: true })?;
+            self.op(Op::Deliver {
                 member: 0,
                 count: 100,
             })?;
@@ -510,32 +513,32 @@ impl Model {
         *self.failures.entry(seq).or_default() += 1;
     }
 
-    fn step(&mut self, seq: u64) {
-        self.stepping.remove(&seq);
+    fn settle(&mut self, seq: u64) {
+        self.pinned.remove(&seq);
         self.leases.remove(&seq);
         self.settled.insert(seq);
     }
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn op() -> impl Strategy<Value = Op> {
     let index = any::<prop::sample::Index>;
     prop_oneof![
         6 => (prop::option::of(0..KEYS.len()), any::<bool>(), prop::bool::weighted(0.9))
-            .prop_map(|(key, own_id, wanted)| Step::Publish { key, own_id, wanted }),
-        6 => (0u64..2, 1usize..6).prop_map(|(member, count)| Step::Deliver { member, count }),
-        6 => (index(), any::<bool>()).prop_map(|(delivery, by_number)| Step::Ack { delivery, by_number }),
-        4 => (index(), prop::option::of(0u64..100)).prop_map(|(delivery, delay_ms)| Step::Nack { delivery, delay_ms }),
-        1 => (index(), 0u64..60_000).prop_map(|(delivery, extend_ms)| Step::Extend { delivery, extend_ms }),
-        4 => prop_oneof![0u64..100, 10_000u64..40_000].prop_map(|by_ms| Step::Advance { by_ms }),
-        1 => (0u64..2, 0usize..4).prop_map(|(member, untaken)| Step::Disconnect { member, untaken }),
-        2 => any::<bool>().prop_map(|succeeds| Step::Bury { succeeds }),
+            .prop_map(|(key, client_id, wanted)| Op::Publish { key, client_id, wanted }),
+        6 => (0u64..2, 1usize..6).prop_map(|(member, count)| Op::Deliver { member, count }),
+        6 => (index(), any::<bool>()).prop_map(|(delivery, by_number)| Op::Ack { delivery, by_number }),
+        4 => (index(), prop::option::of(0u64..100)).prop_map(|(delivery, delay_ms)| Op::Nack { delivery, delay_ms }),
+        1 => (index(), 0u64..60_000).prop_map(|(delivery, extend_ms)| Op::Extend { delivery, extend_ms }),
+        4 => prop_oneof![0u64..100, 10_000u64..40_000].prop_map(|by_ms| Op::Advance { by_ms }),
+        1 => (0u64..2, 0usize..4).prop_map(|(member, untaken)| Op::Disconnect { member, untaken }),
+        2 => any::<bool>().prop_map(|succeeds| Op::DeadLetter { succeeds }),
         4 => (index(), prop::collection::vec(index(), 0..3), any::<bool>())
-            .prop_map(|(delivery, more, by_number)| Step::Take { delivery, more, by_number }),
-        1 => (index(), 0u64..2).prop_map(|(event, member)| Step::TakeAny { event, member }),
-        4 => (1usize..4).prop_map(|count| Step::Write { count }),
-        3 => prop::bool::weighted(0.7).prop_map(|succeeds| Step::Written { succeeds }),
-        1 => Just(Step::Flush),
-        1 => any::<bool>().prop_map(|written| Step::Restart { written }),
+            .prop_map(|(delivery, more, by_number)| Op::Take { delivery, more, by_number }),
+        1 => (index(), 0u64..2).prop_map(|(event, member)| Op::TakeAny { event, member }),
+        4 => (1usize..4).prop_map(|count| Op::Write { count }),
+        3 => prop::bool::weighted(0.7).prop_map(|succeeds| Op::Complete { succeeds }),
+        1 => Just(Op::Flush),
+        1 => any::<bool>().prop_map(|written| Op::Restart { written }),
     ]
 }
 
@@ -543,11 +546,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
     #[test]
-    fn keeps_the_contract(by_key in any::<bool>(), steps in prop::collection::vec(step(), 0..120)) {
+    fn keeps_the_contract(by_key in any::<bool>(), ops in prop::collection::vec(op(), 0..120)) {
         let ordering = if by_key { Ordering::Key } else { Ordering::None };
         let mut world = World::new(ordering);
-        for step in steps {
-            world.step(step)?;
+        for op in ops {
+            world.op(op)?;
         }
         world.finish()?;
     }

@@ -12,12 +12,12 @@ pub(super) struct Slot {
     /// The lane it is in, where the group is ordered by key.
     pub(super) lane: Option<Lane>,
     /// Its id, where its publisher chose it.
-    pub(super) own_id: Option<Arc<str>>,
+    pub(super) client_id: Option<Arc<str>>,
     /// Its failed deliveries, once there is one.
     pub(super) history: Option<Box<History>>,
 }
 
-/// Where an unsettled event stands.
+/// The stage of an unsettled event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Its bytes are here; the next member with room gets it.
@@ -29,13 +29,13 @@ pub(super) enum Stage {
     /// It waits for its next delivery.
     Waiting { due_ms: u64 },
     /// It waits for an earlier event of its key, and after that until it is due.
-    Behind { due_ms: u64 },
+    BlockedByKey { due_ms: u64 },
     /// Its last attempt failed.
-    Dying,
-    /// Its holder acknowledges it in one step with publishing, and the step is not written yet.
-    Stepping(Lease),
-    /// The same without a lease: it ran out, and nobody else has the event. Should the step fail, it is due then.
-    SteppingLate { due_ms: u64 },
+    DeadLettering,
+    /// Its member acknowledges it in a transaction that is not written yet.
+    Pinned(Lease),
+    /// The same without a lease: it expired, and no other member has the event. Should the transaction fail, it is due then.
+    PinnedLate { due_ms: u64 },
 }
 
 /// Who has an event, and until when.
@@ -64,10 +64,10 @@ impl Slot {
             Stage::Waiting { due_ms } => due_ms == moment_ms,
             Stage::Ready
             | Stage::Missing
-            | Stage::Behind { .. }
-            | Stage::Dying
-            | Stage::Stepping(_)
-            | Stage::SteppingLate { .. } => false,
+            | Stage::BlockedByKey { .. }
+            | Stage::DeadLettering
+            | Stage::Pinned(_)
+            | Stage::PinnedLate { .. } => false,
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use super::*;
 use crate::group::settings::Ordering;
-use prombus_store::{Batch, Draft, Id, MadeId};
+use prombus_store::{Batch, Draft, GeneratedId, Id};
 
 /// The tag of the ids in these tests.
 const TAG: u32 = 7;
 
 /// An event as the log would return it.
-pub(super) fn event(seq: u64, key: Option<&str>, own_id: Option<&str>) -> StoredEvent {
+pub(super) fn event(seq: u64, key: Option<&str>, client_id: Option<&str>) -> StoredEvent {
     let mut batch = Batch::new();
-    let own = own_id.and_then(Id::own);
+    let own = client_id.and_then(Id::from_client);
     let draft = Draft {
         id: own,
         key,
@@ -18,7 +18,7 @@ pub(super) fn event(seq: u64, key: Option<&str>, own_id: Option<&str>) -> Stored
         ..Draft::default()
     };
     batch.publish(&"t".into(), &draft);
-    let made = MadeId {
+    let made = GeneratedId {
         ms: 1,
         tag: TAG,
         seq,
@@ -27,7 +27,11 @@ pub(super) fn event(seq: u64, key: Option<&str>, own_id: Option<&str>) -> Stored
     StoredEvent::encode(encoded, &own.unwrap_or(made.to_id()), 1, seq)
 }
 
-pub(super) fn rules(max_attempts: u32, ordering: Ordering, last_resort: LastResort) -> Rules {
+pub(super) fn rules(
+    max_attempts: u32,
+    ordering: Ordering,
+    exhausted_policy: ExhaustedPolicy,
+) -> Rules {
     Rules {
         settings: GroupSettings {
             max_attempts,
@@ -35,7 +39,7 @@ pub(super) fn rules(max_attempts: u32, ordering: Ordering, last_resort: LastReso
             ..GroupSettings::default()
         },
         backoff: Backoff::default(),
-        last_resort,
+        exhausted_policy,
         window: 1_000,
         // Lost deliveries count like others here.
         max_lost_attempts: 1,
@@ -55,7 +59,7 @@ fn group(rules: Rules, count: u64) -> GroupState {
 }
 
 fn plain(count: u64) -> GroupState {
-    group(rules(5, Ordering::None, LastResort::DeadLetter), count)
+    group(rules(5, Ordering::None, ExhaustedPolicy::DeadLetter), count)
 }
 
 fn lease(state: &mut GroupState, member: MemberId, count: usize, now_ms: u64) -> Vec<(u64, u32)> {
@@ -156,7 +160,7 @@ fn an_extension_gives_at_least_a_second_and_only_to_the_holder() {
 fn a_lost_member_frees_its_events_at_once_and_the_unseen_ones_uncounted() {
     let mut state = plain(2);
     lease(&mut state, 1, 2, 0);
-    state.give_back(1, &[(2, 2)]);
+    state.release(1, &[(2, 2)]);
     state.leave(1, "gone", 10);
     supply(&mut state, 10);
     assert_eq!(lease(&mut state, 2, 9, 10), [(1, 2), (2, 1)]);
@@ -164,28 +168,28 @@ fn a_lost_member_frees_its_events_at_once_and_the_unseen_ones_uncounted() {
 
 #[test]
 fn the_last_failure_ends_in_a_dead_letter_that_settles() {
-    let mut state = group(rules(2, Ordering::None, LastResort::DeadLetter), 1);
+    let mut state = group(rules(2, Ordering::None, ExhaustedPolicy::DeadLetter), 1);
     for now_ms in [0, 100] {
         state.tick(now_ms);
         supply(&mut state, now_ms);
         assert_eq!(lease(&mut state, 1, 9, now_ms).len(), 1);
         state.nack(1, 1, None, "bad", Retry::Backoff, now_ms);
     }
-    let dying = state.take_dying(9);
-    let (seq, history) = dying.first().expect("it dies");
-    assert_eq!((*seq, history.attempts, history.told.len()), (1, 2, 2));
+    let dead_lettering = state.take_dead_lettering(9);
+    let (seq, history) = dead_lettering.first().expect("it dies");
+    assert_eq!((*seq, history.attempts, history.recent.len()), (1, 2, 2));
     assert_eq!(state.cursor(), 0, "not settled before it is written");
     assert_eq!(state.ack(1, 1, None, 100), Settled::Already);
-    state.not_buried(&[1]);
-    assert!(state.has_dying());
-    state.take_dying(9);
-    state.buried(&[1], 100);
+    state.dead_letter_failed(&[1]);
+    assert!(state.has_dead_lettering());
+    state.take_dead_lettering(9);
+    state.dead_lettered(&[1], 100);
     assert_eq!((state.cursor(), state.counts().dead_lettered), (1, 1));
 }
 
 #[test]
 fn dead_letters_themselves_keep_trying_at_the_longest_backoff() {
-    let mut state = group(rules(1, Ordering::None, LastResort::KeepTrying), 1);
+    let mut state = group(rules(1, Ordering::None, ExhaustedPolicy::RetryForever), 1);
     let mut now_ms = 0;
     for attempt in 1..20 {
         state.tick(now_ms);
@@ -196,12 +200,12 @@ fn dead_letters_themselves_keep_trying_at_the_longest_backoff() {
         assert!(due_ms - now_ms >= 30_000);
         now_ms = due_ms;
     }
-    assert!(!state.has_dying());
+    assert!(!state.has_dead_lettering());
 }
 
 #[test]
 fn an_ephemeral_group_gives_up() {
-    let mut state = group(rules(1, Ordering::None, LastResort::GiveUp), 1);
+    let mut state = group(rules(1, Ordering::None, ExhaustedPolicy::Discard), 1);
     lease(&mut state, 1, 1, 0);
     state.nack(1, 1, None, "bad", Retry::Backoff, 0);
     assert_eq!((state.cursor(), state.counts().given_up), (1, 1));
@@ -209,7 +213,7 @@ fn an_ephemeral_group_gives_up() {
 
 #[test]
 fn a_retry_blocks_only_its_key() {
-    let mut state = group(rules(5, Ordering::Key, LastResort::DeadLetter), 2);
+    let mut state = group(rules(5, Ordering::Key, ExhaustedPolicy::DeadLetter), 2);
     state.offer(event(3, Some("other"), None), true, 0);
     state.offer(event(4, None, None), true, 0);
     assert_eq!(lease(&mut state, 1, 9, 0), [(1, 1), (3, 1), (4, 1)]);
@@ -230,7 +234,7 @@ fn ids_are_found_among_the_delivered() {
     let mut state = plain(1);
     state.offer(event(2, None, Some("mine")), true, 0);
     lease(&mut state, 1, 9, 0);
-    let made = |tag, seq| MadeId { ms: 1, tag, seq }.to_id();
+    let made = |tag, seq| GeneratedId { ms: 1, tag, seq }.to_id();
     assert_eq!(state.seq_of("mine"), Some(2));
     assert_eq!(state.seq_of(made(TAG, 1).as_str()), Some(1));
     for unknown in [

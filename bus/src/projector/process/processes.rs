@@ -20,7 +20,7 @@ pub struct ProcessState {
     pub host: String,
     /// Its number there.
     pub pid: u64,
-    /// Its boot or session id, where it told one.
+    /// Its boot or session id, where the heartbeat has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<String>,
     /// Percent of a processor, as its last heartbeat said.

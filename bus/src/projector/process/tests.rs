@@ -3,7 +3,9 @@
 use super::*;
 use crate::options::Limits;
 use prombus_store::memory::MemoryStore;
-use prombus_store::{Batch, Change, Draft, ManualClock, ReadLimit, Store, TopicOptions};
+use prombus_store::{
+    Batch, Change, Draft, IfExists, ManualClock, ReadFrom, ReadLimit, Store, TopicOptions,
+};
 use serde_json::{Value, json};
 
 const NOW_MS: u64 = 1_000_000;
@@ -16,6 +18,7 @@ async fn event(payload: &str, ts: u64) -> StoredEvent {
     batch.change(Change::PutTopic {
         topic: topic.clone(),
         options: TopicOptions::default(),
+        if_exists: IfExists::Replace,
     });
     let draft = Draft {
         payload,
@@ -28,7 +31,10 @@ async fn event(payload: &str, ts: u64) -> StoredEvent {
         events: 1,
         bytes: 1,
     };
-    let page = store.read(&topic, 1, all).await.expect("read");
+    let page = store
+        .read(&topic, ReadFrom::Seq(1), all)
+        .await
+        .expect("read");
     page.events[0].clone()
 }
 
@@ -52,7 +58,7 @@ fn fold(state: &mut Processes, event: &StoredEvent, now_ms: u64) -> (Vec<Value>,
     let mut emit = emitter();
     emit.begin(event);
     ProcessProjector::default().fold(state, event, now_ms, &mut emit);
-    (payloads(&emit), emit.refused)
+    (payloads(&emit), emit.rejected)
 }
 
 fn tick(state: &mut Processes, now_ms: u64) -> Vec<Value> {
@@ -66,12 +72,12 @@ async fn a_heartbeat_becomes_a_state_with_the_fields_of_the_contract() {
     let mut state = Processes::default();
     let payload =
         r#"{"pid":7,"name":"api","host":"web","cpu_pct":12.5,"mem_mb":90,"sid":"s1","more":[1]}"#;
-    let (emitted, refused) = fold(&mut state, &event(payload, NOW_MS).await, NOW_MS);
+    let (emitted, rejected) = fold(&mut state, &event(payload, NOW_MS).await, NOW_MS);
     let expected = json!({
         "processId": "web:api:7", "name": "api", "host": "web", "pid": 7, "sid": "s1",
         "cpu_pct": 12.5, "mem_mb": 90, "last_seen_ts": NOW_MS, "status": "alive",
     });
-    assert_eq!((emitted, refused), (vec![expected], 0));
+    assert_eq!((emitted, rejected), (vec![expected], 0));
     let (emitted, _) = fold(&mut state, &beat(8, NOW_MS).await, NOW_MS);
     assert!(
         emitted[0].get("sid").is_none(),
@@ -103,8 +109,8 @@ async fn a_time_in_the_future_keeps_nobody_alive_and_an_old_one_overwrites_nothi
     assert_eq!(emitted[0]["last_seen_ts"], NOW_MS);
     let (emitted, _) = fold(&mut state, &beat(7, NOW_MS + 1).await, NOW_MS + 1);
     assert_eq!(emitted.len(), 1, "a true time counts behind it");
-    let (emitted, refused) = fold(&mut state, &beat(7, NOW_MS).await, NOW_MS + 2);
-    assert_eq!((emitted.len(), refused), (0, 1), "it is late");
+    let (emitted, rejected) = fold(&mut state, &beat(7, NOW_MS).await, NOW_MS + 2);
+    assert_eq!((emitted.len(), rejected), (0, 1), "it is late");
     assert_eq!(tick(&mut state, NOW_MS + 1 + STALE_AFTER_MS).len(), 1);
     // The clock goes back an hour; the bus's times of a topic do not.
     let (emitted, _) = fold(&mut state, &beat(7, NOW_MS + 1).await, NOW_MS - 500_000);
@@ -142,8 +148,8 @@ async fn what_is_no_heartbeat_is_refused_and_leaves_no_trace() {
     let mut state = Processes::default();
     for payload in bad {
         let event = event(&payload.to_string(), NOW_MS).await;
-        let (emitted, refused) = fold(&mut state, &event, NOW_MS);
-        assert_eq!((emitted.len(), refused), (0, 1), "{payload}");
+        let (emitted, rejected) = fold(&mut state, &event, NOW_MS);
+        assert_eq!((emitted.len(), rejected), (0, 1), "{payload}");
     }
     assert!(state.is_empty());
     let (emitted, _) = fold(&mut state, &event(&good.to_string(), NOW_MS).await, NOW_MS);

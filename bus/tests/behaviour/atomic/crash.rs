@@ -2,10 +2,9 @@
 //! one output.
 
 use super::*;
-use prombus::{Delivery, StepAnswer};
-use prombus_log::LogOptions;
+use prombus::{AckPublishFuture, Delivery};
 use prombus_log::fault::{FaultFiles, Seeded};
-use prombus_store::file::FileStore;
+use prombus_log::{FileStore, LogOptions};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,13 +15,17 @@ const CRASHES: u64 = 6;
 const OUTPUTS: [&str; 2] = ["out", "also"];
 
 /// The events that one member of the group took, and what becomes of them.
-async fn handle(bus: &Bus, taken: Vec<Delivery>, random: &mut Seeded) -> Result<(), StepError> {
+async fn handle(
+    bus: &Bus,
+    taken: Vec<Delivery>,
+    random: &mut Seeded,
+) -> Result<(), AckPublishError> {
     let output = |batch: &mut PublishBatch, delivery: &Delivery| {
         for topic in OUTPUTS {
             batch.add(topic, delivery.event.payload(), &plain());
         }
     };
-    let answers: Vec<StepAnswer> = match random.below(8) {
+    let answers: Vec<AckPublishFuture> = match random.below(8) {
         0 => {
             for delivery in taken {
                 delivery.nack_after("not now", 0);
@@ -74,7 +77,7 @@ async fn work(bus: &Bus, random: &mut Seeded) -> bool {
         let taking = members[chosen].next_batch(most);
         if let Ok(taken) = tokio::time::timeout(Duration::from_millis(5), taking).await
             && let Err(error) = handle(bus, taken, random).await
-            && error.code() != "lease_lost"
+            && error.kind() != "LeaseLost"
         {
             return false;
         }

@@ -3,11 +3,10 @@
 
 use super::{BEATS, Random, STATES, heartbeat, judge, seeds};
 use crate::support::*;
-use prombus::{Bus, BusOptions, ProcessProjector, ProjectorHandle, TopicConfig};
-use prombus_log::LogOptions;
+use prombus::{Bus, BusOptions, ProcessProjector, ProjectorHandle, ReadFrom, TopicConfig};
 use prombus_log::fault::FaultFiles;
+use prombus_log::{FileStore, LogOptions};
 use prombus_store::ManualClock;
-use prombus_store::file::FileStore;
 use std::sync::Arc;
 
 /// How many seeds are run unless the environment says otherwise.
@@ -75,7 +74,7 @@ async fn open(
     let options = LogOptions {
         segment_bytes: 20_000,
         clock: clock.clone(),
-        entropy: seed,
+        log_id: Some(seed),
         ..LogOptions::default()
     };
     let opened = FileStore::on_files(disk.clone(), options, "file:test".into());
@@ -117,8 +116,8 @@ async fn all_stale(bus: &Bus) -> bool {
         events: 100,
         bytes: 1 << 20,
     };
-    let latest = bus.store().latest_keys(&STATES.into(), None, limit);
+    let latest = bus.store().read(&STATES.into(), ReadFrom::Key(None), limit);
     let latest = latest.await.expect("it can be read");
-    let mut payloads = latest.iter().map(|event| event.payload());
+    let mut payloads = latest.events.iter().map(|event| event.payload());
     payloads.all(|payload| payload.contains(r#""status":"stale""#))
 }

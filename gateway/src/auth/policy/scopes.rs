@@ -5,10 +5,15 @@ use super::{BadPolicy, Effect, Policy, Rule, RuleAction};
 use prombus::Pattern;
 
 impl Policy {
-    /// What these scopes allow together. Tokens carry scopes for others too, so what is none of ours is passed over;
+    /// What these scopes allow together. Tokens carry scopes for others too, so unknown ones are ignored;
     /// scopes only ever allow, so that opens nothing.
     pub fn from_scopes<'a>(scopes: impl IntoIterator<Item = &'a str>) -> Result<Self, BadPolicy> {
         Self::new(scopes.into_iter().filter_map(rule).collect())
+    }
+
+    /// Whether a scope is one of ours.
+    pub(in crate::auth) fn is_scope(scope: &str) -> bool {
+        rule(scope).is_some()
     }
 }
 

@@ -51,7 +51,7 @@ async fn outcome(authenticator: &Authenticator, signer: &Signer, now_ms: u64) ->
     match authenticator.authenticate(Some(&token), now_ms).await {
         Ok(_) => "ok",
         Err(AuthError::UnknownKey { .. }) => "unknown key",
-        Err(error) => error.code(),
+        Err(error) => code(&error),
     }
 }
 
@@ -222,7 +222,7 @@ async fn a_source_that_hangs_is_given_up() {
     let source: Arc<dyn KeySource> = Arc::new(|| -> Fetched { Box::pin(std::future::pending()) });
     let authenticator = Authenticator::jwks(source, Expected::default());
     let error = authenticator.refresh(NOW_MS).await.expect_err("a failure");
-    assert!(error.why.contains("10 s"), "{error}");
+    assert!(error.reason.contains("10 s"), "{error}");
     let one = Signer::new("one", 1);
     assert_eq!(outcome(&authenticator, &one, NOW_MS).await, "unauthorized");
 }
@@ -236,7 +236,7 @@ async fn keys_in_a_file_are_followed() {
         .refresh(NOW_MS)
         .await
         .expect_err("no file yet");
-    assert!(error.why.contains("keys.json"), "{error}");
+    assert!(error.reason.contains("keys.json"), "{error}");
     let (one, other) = (Signer::new("one", 1), Signer::new("other", 2));
     std::fs::write(&path, key_set(&[&one])).expect("a file");
     assert_eq!(authenticator.refresh(NOW_MS).await, Ok(()));
@@ -248,7 +248,7 @@ async fn keys_in_a_file_are_followed() {
     );
     std::fs::write(&path, " ".repeat(2 << 20)).expect("a file");
     let error = authenticator.refresh(NOW_MS).await.expect_err("too large");
-    assert!(error.why.contains("1 MiB"), "{error}");
+    assert!(error.reason.contains("1 MiB"), "{error}");
 }
 
 #[tokio::test]

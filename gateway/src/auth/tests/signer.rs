@@ -30,9 +30,9 @@ pub(super) fn fetched(text: impl Into<String>) -> Fetched {
     Box::pin(std::future::ready(Ok(text)))
 }
 
-pub(super) fn failed(why: &str) -> Fetched {
-    let why = why.to_owned();
-    Box::pin(std::future::ready(Err(KeysUnavailable { why })))
+pub(super) fn failed(reason: &str) -> Fetched {
+    let reason = reason.to_owned();
+    Box::pin(std::future::ready(Err(KeysUnavailable { reason })))
 }
 
 /// Signs with EdDSA, each seed its own key.

@@ -1,4 +1,4 @@
-//! What the bus tells of groups, in the words of the wire.
+//! Conversions of group information from the bus to the wire.
 
 use prombus::{Cursor, Explanation, GroupInfo, LaneInfo, MemberInfo, Ordering, Reason};
 use prombus_api::http as wire;

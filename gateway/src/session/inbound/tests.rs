@@ -133,9 +133,9 @@ fn closes_have_codes_or_none() {
         (&[0x03, 0xE8, 0xFF], Err(Violation::NotUtf8)),
         (
             &[0x03, 0xED],
-            Err(Violation::Protocol("there is no such close code")),
+            Err(Violation::Protocol("invalid close code")),
         ),
-        (&[0x03], Err(Violation::Protocol("half a close code"))),
+        (&[0x03], Err(Violation::Protocol("truncated close code"))),
     ] {
         let mut inbound = Inbound::new(&frame(0x88, payload), 1_000);
         assert_eq!(inbound.next(), expected, "{payload:?}");

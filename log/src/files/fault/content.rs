@@ -137,7 +137,7 @@ impl Content {
         let (length, resizes_kept) = self.some_length(doubtful, random);
         let mut kept_of_sector = HashMap::new();
         let mut content = self.synced.clone();
-        // File systems give blocks that a lost cut should have freed to nobody else, so nothing behind it is there.
+        // File systems give blocks that a lost cut should have freed to no one else, so nothing behind it is there.
         let mut is_behind_lost_cut = false;
         self.replay(|change, index| match (&change.what, index) {
             (what, None) => what.apply(&mut content),
@@ -223,7 +223,7 @@ fn some_count(all: usize, random: &mut Seeded) -> usize {
     }
 }
 
-/// The parts of a write that lie in one sector each.
+/// The parts of a write that are in one sector each.
 fn pieces(at: usize, bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let first = SECTOR_BYTES - at % SECTOR_BYTES;
     let (head, tail) = bytes.split_at(first.min(bytes.len()));

@@ -1,9 +1,9 @@
-//! Building an index from a segment's events, in the order they lie in it.
+//! Building an index from a segment's events, in the order they are in it.
 
 use super::{IdPrefix, Index, IndexFor, Point, RunInfo, SECTIONS, directory, prefix_of};
-use crate::names::{self, NameEntry, NameRef};
+use crate::key_index::{self, KeyEntry, KeyRef};
 use crate::record::StoredEvent;
-use crate::segment::stream::StreamEntry;
+use crate::segment::active::ActiveEntry;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ const POINT_EVERY_BYTES: u32 = 16 << 10;
 #[derive(Default)]
 pub(crate) struct IndexBuilder {
     runs: BTreeMap<u32, RunBuilder>,
-    own_ids: Vec<OwnIdName>,
-    /// The text of all own ids, one behind the other: there may be one for each event.
-    own_id_text: Vec<u8>,
+    unsealed_ids: Vec<ClientIdKey>,
+    /// The text of all client ids, one behind the other: there may be one for each event.
+    client_id_text: Vec<u8>,
     /// When the segment was made: no event in it that does not say is known to be stored later.
     created_ms: u64,
 }
 
-/// An own id of a topic, and where its text lies.
-struct OwnIdName {
+/// A client id of a topic, and where its text is.
+struct ClientIdKey {
     topic: u32,
     text: Range<u32>,
-    entry: NameEntry,
+    entry: KeyEntry,
 }
 
 struct RunBuilder {
@@ -39,7 +39,7 @@ struct RunBuilder {
     points: Vec<Point>,
     /// Every event, kept only until it is known that the run needs no order of its own.
     events: Vec<Point>,
-    keys: HashMap<Box<str>, (NameEntry, bool)>,
+    keys: HashMap<Box<str>, (KeyEntry, bool)>,
 }
 
 impl IndexBuilder {
@@ -51,10 +51,10 @@ impl IndexBuilder {
         }
     }
 
-    /// Takes in the event whose record lies at `offset`. A topic's events come in the order of positions.
+    /// Takes in the event whose record is at `offset`. A topic's events come in the order of positions.
     pub(crate) fn add(&mut self, offset: u32, event: &StoredEvent) {
         let topic = event.topic_number();
-        let entry = StreamEntry {
+        let entry = ActiveEntry {
             seq: event.seq(),
             ts: event.ts(),
             offset,
@@ -66,28 +66,28 @@ impl IndexBuilder {
             .or_insert_with(|| RunBuilder::new(topic, event.topic().into(), &entry));
         run.add(&entry, event.stored_ms().unwrap_or(self.created_ms));
         run.events.push(Point::of(&entry));
-        let name = NameEntry {
+        let name = KeyEntry {
             seq: entry.seq,
             offset,
         };
         if let Some(key) = event.key() {
             run.add_key(&key, name, event.is_tombstone());
         }
-        if event.has_own_id() {
+        if event.has_client_id() {
             let prefix = prefix_of(event.id().as_bytes());
             run.info.highest_id = run.info.highest_id.max(prefix);
-            let start = self.own_id_text.len() as u32;
-            self.own_id_text.extend_from_slice(event.id().as_bytes());
-            self.own_ids.push(OwnIdName {
+            let start = self.client_id_text.len() as u32;
+            self.client_id_text.extend_from_slice(event.id().as_bytes());
+            self.unsealed_ids.push(ClientIdKey {
                 topic,
-                text: start..self.own_id_text.len() as u32,
+                text: start..self.client_id_text.len() as u32,
                 entry: name,
             });
         }
     }
 
-    /// Takes in all events of a topic that has no keys, no own ids and no ts but those the log gave.
-    pub(crate) fn add_nameless(&mut self, topic: u32, name: &Arc<str>, entries: &[StreamEntry]) {
+    /// Takes in all events of a topic that has no keys, no client ids and no ts but those the log gave.
+    pub(crate) fn add_nameless(&mut self, topic: u32, name: &Arc<str>, entries: &[ActiveEntry]) {
         let Some(first) = entries.first() else {
             return;
         };
@@ -136,23 +136,23 @@ impl IndexBuilder {
             );
         }
         sections[0] = directory::write_all(runs.iter().map(|(run, name)| (run, &**name)));
-        let mut own_ids = self.own_ids;
-        let own_name = |own: &OwnIdName| {
+        let mut unsealed_ids = self.unsealed_ids;
+        let own_name = |own: &ClientIdKey| {
             let text = own.text.start as usize..own.text.end as usize;
-            name(OWN_ID_SPACE, own.topic, &self.own_id_text[text])
+            name(OWN_ID_SPACE, own.topic, &self.client_id_text[text])
         };
         // An id that retention let go may have been published again; the newest counts.
-        own_ids.sort_unstable_by(|a, b| {
+        unsealed_ids.sort_unstable_by(|a, b| {
             let newest_first = b.entry.seq.cmp(&a.entry.seq);
             own_name(a).cmp(&own_name(b)).then(newest_first)
         });
-        own_ids.dedup_by(|later, earlier| own_name(later) == own_name(earlier));
+        unsealed_ids.dedup_by(|later, earlier| own_name(later) == own_name(earlier));
         keys.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-        let own_ids = own_ids.iter().map(|own| (own_name(own), own.entry));
+        let unsealed_ids = unsealed_ids.iter().map(|own| (own_name(own), own.entry));
         let keys = keys
             .iter()
             .map(|(topic, key, entry)| (name(KEY_SPACE, *topic, key.as_bytes()), *entry));
-        let table = names::build(own_ids.chain(keys));
+        let table = key_index::build(unsealed_ids.chain(keys));
         (sections[3], sections[4], sections[5]) = (table.blocks, table.fences, table.filter);
         sections[6] = checkpoint;
         Index::encode(owner, &sections)
@@ -160,7 +160,7 @@ impl IndexBuilder {
 }
 
 impl RunBuilder {
-    fn new(topic: u32, name: Arc<str>, first: &StreamEntry) -> Self {
+    fn new(topic: u32, name: Arc<str>, first: &ActiveEntry) -> Self {
         Self {
             name,
             info: RunInfo {
@@ -187,7 +187,7 @@ impl RunBuilder {
         }
     }
 
-    fn add(&mut self, entry: &StreamEntry, stored_ms: u64) {
+    fn add(&mut self, entry: &ActiveEntry, stored_ms: u64) {
         let info = &mut self.info;
         info.min_stored_ms = info.min_stored_ms.min(stored_ms);
         info.max_stored_ms = info.max_stored_ms.max(stored_ms);
@@ -207,7 +207,7 @@ impl RunBuilder {
         }
     }
 
-    fn add_key(&mut self, key: &str, name: NameEntry, is_tombstone: bool) {
+    fn add_key(&mut self, key: &str, name: KeyEntry, is_tombstone: bool) {
         let latest = (name, is_tombstone);
         match self.keys.get_mut(key) {
             Some(known) => {
@@ -221,15 +221,15 @@ impl RunBuilder {
     }
 }
 
-fn name(space: u8, topic: u32, name: &[u8]) -> NameRef<'_> {
-    NameRef { space, topic, name }
+fn name(space: u8, topic: u32, name: &[u8]) -> KeyRef<'_> {
+    KeyRef { space, topic, name }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::{Batch, Draft};
-    use crate::event_id::MadeId;
+    use prombus_store::GeneratedId;
+    use prombus_store::{Batch, Draft};
 
     /// The same index, from the events and from their entries alone.
     fn both_ways(times: &[u64]) -> [Vec<u8>; 2] {
@@ -246,7 +246,7 @@ mod tests {
                     ..Draft::default()
                 },
             );
-            let made = MadeId {
+            let made = GeneratedId {
                 ms: ts,
                 tag: 1,
                 seq,
@@ -255,7 +255,7 @@ mod tests {
             let event = StoredEvent::encode(event, &made.to_id(), ts, seq);
             of_events.add(offset, &event);
             let bytes = event.stored_bytes() as u32;
-            entries.push(StreamEntry {
+            entries.push(ActiveEntry {
                 seq,
                 ts,
                 offset,

@@ -42,7 +42,7 @@ pub(crate) struct RunInfo {
     pub(crate) max_ts: u64,
     /// Whether ts never falls from one event to the next; if it does, `order` lists the events by time.
     pub(crate) ordered: bool,
-    /// Where its records lie in the data.
+    /// Where its records are in the data.
     pub(crate) data: Range<u32>,
     /// Its points, counted in points.
     pub(crate) points: Range<u32>,

@@ -6,8 +6,8 @@ use super::*;
 use crate::files::fault::FaultFiles;
 use crate::record::{LAST_OF_BATCH, TopicRecord};
 use crate::segment::HEADER_BYTES;
-use crate::topic::TopicOptions;
 use crate::writer::segment_start;
+use prombus_store::TopicOptions;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -140,12 +140,24 @@ proptest! {
 #[test]
 fn small_runs_are_merged_without_touching_the_large_ones() {
     const MIB: u64 = 1 << 20;
+    const SMALL: u64 = 64;
+    let tier = RUNS_OF_A_TIER;
+    let behind = |older: &[u64], small: usize| [older, &vec![SMALL; small]].concat();
     assert_eq!(plan(&[]), None);
-    assert_eq!(plan(&[64, 64, 64]), None);
-    assert_eq!(plan(&[64; 4]), Some(0..4));
-    assert_eq!(plan(&[30 * MIB, MIB, 64, 64, 64]), None);
-    assert_eq!(plan(&[30 * MIB, MIB, 64, 64, 64, 64]), Some(2..6));
-    assert_eq!(plan(&[30 * MIB, MIB, MIB, 64, MIB, MIB, 64]), Some(1..7));
+    assert_eq!(plan(&behind(&[], tier - 1)), None);
+    assert_eq!(plan(&behind(&[], tier)), Some(0..tier));
+    assert_eq!(plan(&behind(&[30 * MIB, MIB], tier - 1)), None);
+    assert_eq!(plan(&behind(&[30 * MIB, MIB], tier)), Some(2..tier + 2));
+    // Those of the next tier take the smaller ones between them along.
+    let mixed = [
+        &[30 * MIB][..],
+        &vec![MIB; tier / 2],
+        &[SMALL],
+        &vec![MIB; tier / 2],
+        &[SMALL],
+    ];
+    assert_eq!(plan(&mixed.concat()), Some(1..tier + 3));
     // A larger one in between is not passed over.
-    assert_eq!(plan(&[64, 64, 64, 30 * MIB, 64]), None);
+    let cut = [&vec![SMALL; tier - 1][..], &[30 * MIB, SMALL]];
+    assert_eq!(plan(&cut.concat()), None);
 }

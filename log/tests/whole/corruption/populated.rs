@@ -1,11 +1,12 @@
 //! A log with a bit of everything: grouped and single-topic segments, compacted and trimmed topics, keyed records, and a
 //! tail that is not sealed.
 
-use crate::desk::{START_MS, options};
+use crate::fixture::{START_MS, options};
 use crate::plan::{Plan, PlannedEvent, answer_of};
 use crate::reading::{Seen, look};
 use prombus_log::fault::{FaultFiles, Seeded};
-use prombus_log::{Change, Durability, Expect, Files, Log, LogOptions, ManualClock, TopicOptions};
+use prombus_log::{Files, Log, LogOptions};
+use prombus_store::{Change, Durability, Expect, ManualClock, TopicOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ const ROUNDS: usize = 60;
 /// A log at rest.
 pub(super) struct Populated {
     pub(super) disk: FaultFiles,
-    pub(super) entropy: u64,
+    pub(super) log_id: u64,
     /// What it shows.
     pub(super) seen: Seen,
     /// The JSON of all events that were ever stored, by topic and position: what was trimmed may come back.
@@ -26,37 +27,37 @@ pub(super) struct Populated {
 }
 
 /// The options of a log with this identity.
-pub(super) fn log_options(entropy: u64) -> LogOptions {
+pub(super) fn log_options(log_id: u64) -> LogOptions {
     let clock = Arc::new(ManualClock::at(START_MS));
     LogOptions {
-        entropy,
+        log_id: Some(log_id),
         ..options(&clock, SEGMENT_BYTES)
     }
 }
 
 impl Populated {
-    pub(super) fn closed(entropy: u64) -> Self {
-        let (log, disk, ever) = fill(entropy);
+    pub(super) fn closed(log_id: u64) -> Self {
+        let (log, disk, ever) = fill(log_id);
         log.close().expect("it closes");
-        Self::at_rest(&log, &disk, ever, entropy, true)
+        Self::at_rest(&log, &disk, ever, log_id, true)
     }
 
     /// As a killed process leaves it.
-    pub(super) fn killed(entropy: u64) -> Self {
-        let (log, disk, ever) = fill(entropy);
-        Self::at_rest(&log, &disk, ever, entropy, false)
+    pub(super) fn killed(log_id: u64) -> Self {
+        let (log, disk, ever) = fill(log_id);
+        Self::at_rest(&log, &disk, ever, log_id, false)
     }
 
     fn at_rest(
         log: &Log,
         disk: &FaultFiles,
         ever: BTreeMap<(String, u64), String>,
-        entropy: u64,
+        log_id: u64,
         is_closed: bool,
     ) -> Self {
         let mut populated = Self {
             disk: disk.copy(),
-            entropy,
+            log_id,
             seen: look(log, &mut Seeded::new(1)),
             ever,
             is_closed,
@@ -77,9 +78,9 @@ impl Populated {
     }
 }
 
-fn fill(entropy: u64) -> (Log, Arc<FaultFiles>, BTreeMap<(String, u64), String>) {
+fn fill(log_id: u64) -> (Log, Arc<FaultFiles>, BTreeMap<(String, u64), String>) {
     let disk = Arc::new(FaultFiles::new());
-    let (log, _) = Log::open(disk.clone(), log_options(entropy)).expect("a new log");
+    let (log, _) = Log::open(disk.clone(), log_options(log_id)).expect("a new log");
     let mut ever = BTreeMap::new();
     let mut commit = |plan: &Plan| {
         let mut commit = log.append(&plan.batch());

@@ -1,7 +1,7 @@
 //! The log as vectors and maps: what a batch does, without files.
 
 use crate::plan::{Plan, PlannedEvent};
-use prombus_log::{Change, CommitError, Durability, Expect, MadeId, TopicOptions};
+use prombus_store::{Change, CommitError, Durability, Expect, GeneratedId, IfExists, TopicOptions};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -25,7 +25,7 @@ pub(super) struct Topic {
     pub(super) options: TopicOptions,
     /// All that were ever stored, by position.
     pub(super) events: BTreeMap<u64, Rc<Event>>,
-    own_ids: HashMap<String, u64>,
+    unsealed_ids: HashMap<String, u64>,
     pub(super) next_seq: u64,
     pub(super) first_seq: u64,
     /// Retention may have moved the first position up to here.
@@ -159,16 +159,22 @@ impl World {
             Expect::Absent => version.is_none(),
             Expect::Version(expected) => version == Some(*expected),
         };
-        match holds {
-            true => Ok(()),
-            false => Err(Refusal::VersionMismatch),
+        if holds {
+            Ok(())
+        } else {
+            Err(Refusal::VersionMismatch)
         }
     }
 
     /// Applies a change; returns the version that a put makes.
     fn change(&mut self, change: &Change) -> Option<u64> {
         match change {
-            Change::PutTopic { topic, options } => match self.topic_mut(topic) {
+            Change::PutTopic {
+                topic,
+                options,
+                if_exists,
+            } => match self.topic_mut(topic) {
+                Some(_) if *if_exists == IfExists::Keep => {}
                 Some(known) => {
                     known.options = options.clone();
                     known.was_compacted |= options.compaction;
@@ -208,9 +214,10 @@ impl World {
             return Outcome::UnknownTopic;
         };
         if let Some(held) = planned.id.as_deref().and_then(|id| topic.holder_of(id)) {
-            return match held.planned.payload == planned.payload {
-                true => Outcome::Duplicate(held),
-                false => Outcome::IdConflict(held),
+            return if held.planned.payload == planned.payload {
+                Outcome::Duplicate(held)
+            } else {
+                Outcome::IdConflict(held)
             };
         }
         let event = Rc::new(Event {
@@ -229,7 +236,7 @@ impl Topic {
             life,
             options: options.clone(),
             events: BTreeMap::new(),
-            own_ids: HashMap::new(),
+            unsealed_ids: HashMap::new(),
             next_seq: 1,
             first_seq: 1,
             may_first_seq: 1,
@@ -241,17 +248,20 @@ impl Topic {
         assert_eq!(event.seq, self.next_seq, "the model numbers without gaps");
         self.next_seq += 1;
         if let Some(id) = &event.planned.id {
-            self.own_ids.insert(id.clone(), event.seq);
+            self.unsealed_ids.insert(id.clone(), event.seq);
         }
         self.events.insert(event.seq, event.clone());
     }
 
     /// The event with this id, if the topic keeps it.
     fn holder_of(&self, id: &str) -> Option<Rc<Event>> {
-        let made = MadeId::parse(id).map(|made| made.seq);
+        let made = GeneratedId::parse(id).map(|made| made.seq);
         let made = made.and_then(|seq| self.events.get(&seq));
         let made = made.filter(|event| event.id() == Some(id));
-        let own = self.own_ids.get(id).and_then(|seq| self.events.get(seq));
+        let own = self
+            .unsealed_ids
+            .get(id)
+            .and_then(|seq| self.events.get(seq));
         let mut held = made.into_iter().chain(own);
         held.find(|event| event.seq >= self.first_seq).cloned()
     }
@@ -267,7 +277,9 @@ impl Topic {
 
     /// Whether no later event has this id, as one may once retention has let the first one go.
     pub(super) fn is_newest(&self, seq: u64, id: &str) -> bool {
-        self.own_ids.get(id).is_none_or(|newest| *newest <= seq)
+        self.unsealed_ids
+            .get(id)
+            .is_none_or(|newest| *newest <= seq)
     }
 
     /// The latest position of a key.
@@ -293,7 +305,7 @@ impl Event {
         assert!(self.planned.id.as_ref().is_none_or(|own| own == id));
         assert!(self.planned.ts.is_none_or(|own| own == ts));
         if self.planned.id.is_none() {
-            let made = MadeId::parse(id).expect("a made id");
+            let made = GeneratedId::parse(id).expect("a made id");
             assert_eq!(made.seq, self.seq, "{self:?}");
             assert!(self.planned.ts.is_some() || made.ms == ts, "{self:?}");
         }

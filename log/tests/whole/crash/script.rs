@@ -1,13 +1,14 @@
 //! One run: what the seed says is appended, committed, kept up, closed, crashed and opened again.
 
-use super::judge;
+use super::check;
 use super::model::{Event, Expected, Outcome, Refusal, Unit, World};
 use crate::plan::{Plan, PlannedEvent, answer_of};
 use crate::{finding, reading};
 use prombus_log::fault::{FaultFiles, Seeded};
-use prombus_log::{
-    Change, Clock, Commit, CommitError, Durability, EventOutcome, Expect, Log, LogOptions,
-    ManualClock, Placed, Receipt, TopicOptions, verify,
+use prombus_log::{Commit, Log, LogOptions, verify};
+use prombus_store::{
+    Change, Clock, CommitError, Durability, EventOutcome, EventRef, Expect, IfExists, ManualClock,
+    Receipt, TopicOptions,
 };
 use std::rc::Rc;
 use std::sync::Arc;
@@ -272,13 +273,15 @@ impl Run {
         }
         // A process that goes on where a sync has failed is another story: nobody knows what its folder is worth.
         let power_loss = self.sync_may_fail || self.random.below(2) == 0;
-        self.disk = Arc::new(match power_loss {
-            true => self.disk.crash(self.random.number()),
-            false => self.disk.process_crash(),
+        self.disk = Arc::new(if power_loss {
+            self.disk.crash(self.random.number())
+        } else {
+            self.disk.process_crash()
         });
-        self.written = match power_loss {
-            true => self.synced,
-            false => self.written,
+        self.written = if power_loss {
+            self.synced
+        } else {
+            self.written
         };
         self.armed = false;
         self.reopen();
@@ -314,14 +317,14 @@ impl Run {
         if after_crash {
             let at_least = self.written;
             let mut found =
-                judge::after_crash(&self.base, &self.units, at_least, &seen, gone_before_ms);
+                check::after_crash(&self.base, &self.units, at_least, &seen, gone_before_ms);
             found.deleted_version = 0;
             self.front = found.clone();
             self.base = found;
             self.units.clear();
             (self.written, self.synced) = (0, 0);
         } else {
-            let compared = judge::compare(&self.front, &seen, gone_before_ms);
+            let compared = check::compare(&self.front, &seen, gone_before_ms);
             compared.unwrap_or_else(|why| panic!("without a crash: {why}"));
         }
         for (name, topic) in &seen.topics {
@@ -400,6 +403,10 @@ impl Run {
             2..5 => Change::PutTopic {
                 topic,
                 options: self.some_options(),
+                if_exists: match self.random.below(3) {
+                    0 => IfExists::Keep,
+                    _ => IfExists::Replace,
+                },
             },
             5..7 => {
                 let next_seq = self.front.topics.get(&topic).map_or(1, |one| one.next_seq);
@@ -462,9 +469,12 @@ impl Run {
         let choosable: Vec<&Rc<Event>> = topic
             .events
             .values()
-            .filter(|held| match held.seq < topic.first_seq {
-                true => held.planned.id.is_some(),
-                false => topic.surely_holds(held),
+            .filter(|held| {
+                if held.seq < topic.first_seq {
+                    held.planned.id.is_some()
+                } else {
+                    topic.surely_holds(held)
+                }
             })
             .filter(|held| held.id().is_some_and(|id| topic.is_newest(held.seq, id)))
             .collect();
@@ -482,11 +492,11 @@ impl Run {
 fn options(clock: &Arc<ManualClock>, segment_bytes: u64) -> LogOptions {
     LogOptions {
         segment_bytes,
-        recent_bytes: 1000,
+        tail_cache_bytes: 1000,
         index_cache_bytes: 2000,
         tombstone_ms: TOMBSTONE_MS,
         clock: clock.clone(),
-        entropy: 7,
+        log_id: Some(7),
         reserve_bytes: 0,
         threads: false,
         ..LogOptions::default()
@@ -509,7 +519,7 @@ fn check_receipt(expected: &Expected, receipt: &Receipt) {
     }
 }
 
-fn check_placed(event: &Event, placed: &Placed) {
+fn check_placed(event: &Event, placed: &EventRef) {
     assert_eq!(event.seq, placed.seq, "{event:?}");
     event.learn(placed.id.as_str(), placed.ts);
 }

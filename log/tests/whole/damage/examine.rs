@@ -1,11 +1,12 @@
 //! Opening a damaged copy of a log and judging what it shows.
 
 use super::image::Image;
-use crate::desk::{START_MS, options};
+use crate::fixture::{START_MS, options};
 use crate::plan::{Plan, PlannedEvent, answer_of};
 use crate::reading::{ALL, Seen, look};
 use prombus_log::fault::{FaultFiles, Seeded};
-use prombus_log::{Damage, Log, ManualClock, OpenReport, TimeRange, verify};
+use prombus_log::{Log, OpenReport, verify};
+use prombus_store::{Damage, ManualClock, TimeRange};
 use std::sync::Arc;
 
 /// Damages one file of a copy and checks everything about opening it.
@@ -72,7 +73,7 @@ impl Way {
                 let page = log.read_by_time(topic, range, ALL);
                 page.expect("a page").events
             }
-            Self::LatestKeys => log.latest_keys(topic, None, ALL).expect("keys"),
+            Self::LatestKeys => log.read_by_key(topic, None, ALL).expect("keys").events,
             Self::Latest => {
                 let keys = ["k0", "k1", "k2"].into_iter();
                 let latest = keys.map(|key| log.latest(topic, key).expect("a look-up"));
@@ -146,7 +147,7 @@ impl Case<'_> {
             for key in ["k0", "k1"] {
                 log.latest(topic, key).expect("a look-up");
             }
-            log.latest_keys(topic, None, ALL).expect("keys");
+            log.read_by_key(topic, None, ALL).expect("keys");
             log.find_id(topic, "own-1").expect("a look-up");
             log.find_ts(topic, START_MS).expect("a look-up");
         }

@@ -1,10 +1,10 @@
 //! Small logs of every shape, with what they hold.
 
-use crate::desk::Desk;
+use crate::fixture::Fixture;
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::Seen;
 use prombus_log::fault::FaultFiles;
-use prombus_log::{Change, Durability, Expect, TopicOptions};
+use prombus_store::{Change, Durability, Expect, TopicOptions};
 use std::collections::BTreeMap;
 
 /// A log at rest.
@@ -23,7 +23,7 @@ pub(super) struct Image {
 
 /// A log that is being filled.
 pub(super) struct Filled {
-    desk: Desk,
+    fixture: Fixture,
     ever: BTreeMap<(String, u64), String>,
 }
 
@@ -48,8 +48,8 @@ impl Image {
         let mut rounds = 0;
         loop {
             filled.put("cursor/g", &"v".repeat(60 + rounds));
-            filled.desk.log.maintain().expect("upkeep");
-            let names = prombus_log::Files::list(&*filled.desk.disk).expect("names");
+            filled.fixture.log.maintain().expect("maintenance");
+            let names = prombus_log::Files::list(&*filled.fixture.disk).expect("names");
             if rounds > 3 && !names.contains(&"0000000000000001.seg".to_owned()) {
                 return filled;
             }
@@ -63,7 +63,7 @@ impl Image {
         let mut filled = Filled::new(900);
         filled.some_of_everything();
         filled.trim("t", 4);
-        filled.desk.log.maintain().expect("upkeep");
+        filled.fixture.log.maintain().expect("maintenance");
         for round in 0..8 {
             filled.store([
                 PlannedEvent::new("t", format!(r#""t of round {round}""#)).with_key("k1"),
@@ -71,14 +71,14 @@ impl Image {
                     .with_id(format!("round-{round}")),
             ]);
         }
-        filled.desk.log.maintain().expect("upkeep");
+        filled.fixture.log.maintain().expect("maintenance");
         for round in 0..5 {
             filled.store([PlannedEvent::new(
                 "u",
                 format!(r#""alone {round} {}""#, "x".repeat(100)),
             )]);
         }
-        filled.desk.log.maintain().expect("upkeep");
+        filled.fixture.log.maintain().expect("maintenance");
         filled.store([PlannedEvent::new("t", "0"), PlannedEvent::new("u", "0")]);
         filled
     }
@@ -86,15 +86,15 @@ impl Image {
 
 impl Filled {
     fn new(segment_bytes: u64) -> Self {
-        let desk = Desk::with_topic(segment_bytes, "t", TopicOptions::default());
+        let fixture = Fixture::with_topic(segment_bytes, "t", TopicOptions::default());
         let options = TopicOptions {
             durability: Durability::Os,
             attributes: r#"{"schema":1}"#.to_owned(),
             ..TopicOptions::default()
         };
-        desk.commit(&Plan::topic("u", options)).expect("a topic");
+        fixture.commit(&Plan::topic("u", options)).expect("a topic");
         Self {
-            desk,
+            fixture,
             ever: BTreeMap::new(),
         }
     }
@@ -160,8 +160,8 @@ impl Filled {
     }
 
     fn commit(&mut self, plan: &Plan) {
-        self.desk.commit(plan).expect("a commit");
-        for (name, topic) in self.desk.look().topics {
+        self.fixture.commit(plan).expect("a commit");
+        for (name, topic) in self.fixture.look().topics {
             for event in topic.events {
                 let place = (name.to_string(), event.seq());
                 self.ever.insert(place, event.json().to_owned());
@@ -171,7 +171,7 @@ impl Filled {
 
     /// Properly closed.
     pub(super) fn closed(self) -> Image {
-        self.desk.log.close().expect("it closes");
+        self.fixture.log.close().expect("it closes");
         self.at_rest(true)
     }
 
@@ -181,14 +181,14 @@ impl Filled {
     }
 
     fn at_rest(self, is_closed: bool) -> Image {
-        let seen = self.desk.look();
-        let disk = self.desk.disk.copy();
+        let seen = self.fixture.look();
+        let disk = self.fixture.disk.copy();
         let names = prombus_log::Files::list(&disk).expect("names");
         let data = names.iter().filter(|name| name.ends_with(".seg"));
         Image {
             active: data.max().expect("a segment").clone(),
             disk,
-            segment_bytes: self.desk.segment_bytes,
+            segment_bytes: self.fixture.segment_bytes,
             seen,
             ever: self.ever,
             is_closed,

@@ -3,11 +3,11 @@
 //! acknowledged, where it was, and nothing twice.
 
 use super::{os, payloads};
-use crate::desk::Desk;
+use crate::fixture::Fixture;
 use crate::plan::{Plan, PlannedEvent};
 use crate::seeds;
 use prombus_log::fault::Seeded;
-use prombus_log::{Change, CommitError, EventOutcome, Expect, TopicOptions};
+use prombus_store::{Change, CommitError, EventOutcome, Expect, TopicOptions};
 use std::collections::BTreeMap;
 
 const STEPS: usize = 60;
@@ -37,7 +37,7 @@ fn the_seeds_hit_failures() {
 /// A log on its way, and what was acknowledged.
 struct Run {
     seed: u64,
-    desk: Desk,
+    fixture: Fixture,
     random: Seeded,
     count: usize,
     /// By topic and position.
@@ -53,11 +53,13 @@ impl Run {
     fn new(seed: u64) -> Self {
         let mut random = Seeded::new(seed);
         let segment_bytes = 800 + random.below(3000) as u64;
-        let desk = Desk::with_topic(segment_bytes, FSYNC_TOPIC, TopicOptions::default());
-        desk.commit(&Plan::topic(OS_TOPIC, os())).expect("a topic");
+        let fixture = Fixture::with_topic(segment_bytes, FSYNC_TOPIC, TopicOptions::default());
+        fixture
+            .commit(&Plan::topic(OS_TOPIC, os()))
+            .expect("a topic");
         Self {
             seed,
-            desk,
+            fixture,
             random,
             count: 0,
             acknowledged: BTreeMap::new(),
@@ -70,22 +72,22 @@ impl Run {
     fn step(&mut self) {
         let soon = 1 + self.random.below(6) as u64;
         match self.random.below(16) {
-            0 => self.desk.disk.fail_sync_after(soon),
-            1 => self.desk.disk.fail_write_after(soon),
+            0 => self.fixture.disk.fail_sync_after(soon),
+            1 => self.fixture.disk.fail_write_after(soon),
             2 => {
                 let room = self.random.below(900) as u64;
-                let space = self.desk.disk.total_bytes() + room;
-                self.desk.disk.set_space(space);
+                let space = self.fixture.disk.total_bytes() + room;
+                self.fixture.disk.set_space(space);
             }
-            3 | 4 => self.desk.disk.clear_faults(),
+            3 | 4 => self.fixture.disk.clear_faults(),
             5 => {
                 // It may fail, and is tried again.
-                let _ = self.desk.log.maintain();
+                let _ = self.fixture.log.maintain();
             }
             6 => self.crash(),
             _ => self.publish(),
         }
-        if self.desk.log.has_failed() {
+        if self.fixture.log.has_failed() {
             self.open_anew();
         }
         self.check();
@@ -121,7 +123,7 @@ impl Run {
             .iter()
             .map(|event| event.payload.trim_matches('"'));
         let texts: Vec<String> = texts.map(str::to_owned).collect();
-        match self.desk.commit(&plan) {
+        match self.fixture.commit(&plan) {
             Ok(receipt) => {
                 self.version = receipt.versions.first().copied().unwrap_or(self.version);
                 for ((topic, text), outcome) in topics.into_iter().zip(texts).zip(receipt.events) {
@@ -141,12 +143,12 @@ impl Run {
     fn open_anew(&mut self) {
         self.reopened += 1;
         for attempt in 0..8 {
-            if self.desk.open_anew().is_ok() {
+            if self.fixture.open_anew().is_ok() {
                 return self.learn_version();
             }
             self.check();
             if attempt == 5 {
-                self.desk.disk.clear_faults();
+                self.fixture.disk.clear_faults();
             }
         }
         panic!("seed {}: it does not open any more", self.seed);
@@ -154,15 +156,16 @@ impl Run {
 
     fn crash(&mut self) {
         // Where a sync of names failed nobody can tell what a power loss leaves.
-        let power_loss = self.random.below(2) == 0 && !self.desk.disk.has_names_in_doubt();
+        let power_loss = self.random.below(2) == 0 && !self.fixture.disk.has_names_in_doubt();
         let seed = self.random.below(1 << 20) as u64;
-        let disk = match power_loss {
-            true => self.desk.disk.crash(seed),
-            false => self.desk.disk.process_crash(),
+        let disk = if power_loss {
+            self.fixture.disk.crash(seed)
+        } else {
+            self.fixture.disk.process_crash()
         };
-        self.desk.open_on(disk);
+        self.fixture.open_on(disk);
         if power_loss {
-            let tail_seq = self.desk.log.tail_seq(OS_TOPIC);
+            let tail_seq = self.fixture.log.tail_seq(OS_TOPIC);
             let is_there = |(topic, seq): &(&str, u64), _: &mut String| {
                 *topic == FSYNC_TOPIC || *seq <= tail_seq
             };
@@ -173,7 +176,7 @@ impl Run {
 
     /// A write that failed may have happened; whoever goes on reads the version again.
     fn learn_version(&mut self) {
-        let found = self.desk.log.get("k").map_or(0, |record| record.version);
+        let found = self.fixture.log.get("k").map_or(0, |record| record.version);
         assert!(found >= self.version, "seed {}: {found}", self.seed);
         self.version = found;
     }
@@ -182,7 +185,7 @@ impl Run {
         let seed = self.seed;
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for topic in [FSYNC_TOPIC, OS_TOPIC] {
-            let found = payloads(&self.desk, topic);
+            let found = payloads(&self.fixture, topic);
             let acknowledged = self.acknowledged.iter();
             for ((_, seq), text) in acknowledged.filter(|((of, _), _)| *of == topic) {
                 let there = found.get(*seq as usize - 1);
@@ -201,6 +204,10 @@ impl Run {
                 "seed {seed}: {text:?} comes from nowhere"
             );
         }
-        assert_eq!(self.desk.log.damage(), Vec::<String>::new(), "seed {seed}");
+        assert_eq!(
+            self.fixture.log.damage(),
+            Vec::<String>::new(),
+            "seed {seed}"
+        );
     }
 }

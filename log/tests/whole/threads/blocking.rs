@@ -1,10 +1,11 @@
 //! What may keep a publisher waiting: not a rewrite, however long it takes; a backlog of full segments only as long as
 //! a piece of one takes to seal; and nobody writes for the others without end.
 
-use super::seam::{Hook, HookedFiles};
+use super::file_hook::{Hook, HookedFiles};
 use crate::plan::{Plan, PlannedEvent, answer_of};
 use prombus_log::fault::FaultFiles;
-use prombus_log::{Commit, Durability, Files, Log, LogOptions, TopicOptions};
+use prombus_log::{Commit, Files, Log, LogOptions};
+use prombus_store::{Durability, TopicOptions};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};

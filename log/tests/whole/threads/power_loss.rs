@@ -4,7 +4,8 @@
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::read_all;
 use prombus_log::fault::{FaultFiles, Seeded};
-use prombus_log::{CommitError, EventOutcome, Log, LogOptions, TopicOptions};
+use prombus_log::{Log, LogOptions};
+use prombus_store::{CommitError, EventOutcome, TopicOptions};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +20,7 @@ type Latest = BTreeMap<String, (u64, String)>;
 fn options(threads: bool) -> LogOptions {
     LogOptions {
         segment_bytes: 4_000,
-        recent_bytes: 1_000,
+        tail_cache_bytes: 1_000,
         index_cache_bytes: 2_000,
         max_unsealed_segments: 2,
         maintain_interval_ms: 1,

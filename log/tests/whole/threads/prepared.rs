@@ -1,11 +1,12 @@
 //! Segments that are written ahead: a log that syncs often goes on in them, one that writes much for each sync does not
 //! write everything twice.
 
-use super::seam::{Hook, HookedFiles};
+use super::file_hook::{Hook, HookedFiles};
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::read_all;
 use prombus_log::fault::{FaultFiles, Seeded};
-use prombus_log::{Files, Log, LogOptions, TopicOptions};
+use prombus_log::{Files, Log, LogOptions};
+use prombus_store::TopicOptions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -147,7 +147,7 @@ struct Counting {
 }
 
 impl Publish for Counting {
-    async fn publish(&self, rows: &[OutboxRow]) -> Vec<Result<SentAt, PublishFailure>> {
+    async fn publish<P: Sync>(&self, rows: &[Row<P>]) -> Vec<Result<SentAt, PublishFailure>> {
         for row in rows {
             *self
                 .handed
@@ -183,7 +183,7 @@ async fn several_drainers_hand_every_row_over_once_and_keep_the_order_of_keys() 
                 ..DrainerOptions::new(format!("w{worker}"))
             };
             let connection = outbox(&path);
-            let drainer = Drainer::new(connection, options, clock.clone()).expect("a drainer");
+            let drainer = Outbox::drainer(connection, options, clock.clone()).expect("a drainer");
             let (mut drainer, counting) = (drainer, counting.clone());
             tokio::spawn(async move {
                 // Nothing may be due because others hold the earlier rows of a key.
@@ -222,7 +222,7 @@ async fn several_drainers_hand_every_row_over_once_and_keep_the_order_of_keys() 
 struct Silent;
 
 impl Publish for Silent {
-    async fn publish(&self, _: &[OutboxRow]) -> Vec<Result<SentAt, PublishFailure>> {
+    async fn publish<P: Sync>(&self, _: &[Row<P>]) -> Vec<Result<SentAt, PublishFailure>> {
         std::future::pending().await
     }
 }

@@ -49,15 +49,15 @@ fn what_can_be_seen_to_be_wrong_is_refused_at_once() {
     };
     assert!(matches!(
         Outbox::add(&connection, "no topic", "1", &plain),
-        Err(AddError::BadTopic(_))
+        Err(AddError::InvalidTopic(_))
     ));
     assert!(matches!(
         Outbox::add(&connection, TOPIC, "{", &plain),
-        Err(AddError::BadJson(_))
+        Err(AddError::InvalidJson(_))
     ));
     assert!(matches!(
         Outbox::add(&connection, TOPIC, "1", &bad_id),
-        Err(AddError::BadId(_))
+        Err(AddError::InvalidField(_))
     ));
     let empty = Connection::open_in_memory().expect("a database");
     assert!(matches!(
@@ -67,7 +67,7 @@ fn what_can_be_seen_to_be_wrong_is_refused_at_once() {
     let options = DrainerOptions::new("w");
     let clock = Arc::new(ManualClock::at(0));
     assert!(matches!(
-        Drainer::new(empty, options, clock),
+        Outbox::drainer(empty, options, clock),
         Err(OutboxError::NoOutbox)
     ));
 }
@@ -104,7 +104,7 @@ async fn everything_a_publisher_may_say_arrives() {
     };
     let page = bus
         .store()
-        .read(&TOPIC.into(), 1, limit)
+        .read(&TOPIC.into(), ReadFrom::Seq(1), limit)
         .await
         .expect("a page");
     assert_eq!(

@@ -1,0 +1,375 @@
+//! What the dashboard asks for, and anybody else who wants the whole at a glance: `/history`, `/status`, `/access`,
+//! `/attention`, `/histogram`, `/causes`, and the pages of `/topics` and `/groups`.
+
+use super::explain::Reason;
+use super::groups::GroupInfo;
+use super::query::{Query, QueryWriter};
+use super::topics::TopicInfo;
+use crate::code::Code;
+use crate::error::ParseError;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The query of `GET /history`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HistoryQuery {
+    /// Only samples taken after this epoch millisecond.
+    pub after: Option<u64>,
+    /// `follow=1`: server-sent events, a [`History`] each, the first with what is recorded already.
+    pub follow: bool,
+}
+
+/// Samples of the last minutes, oldest first; all lists have the same length.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct History {
+    /// The server's clock.
+    pub now_ms: u64,
+    /// How far samples are apart.
+    pub interval_ms: u64,
+    /// When each sample was taken, in epoch milliseconds.
+    pub ts: Vec<u64>,
+    /// Events stored since the sample before, and so on for all counts.
+    pub published: Vec<u64>,
+    /// Leases given.
+    pub delivered: Vec<u64>,
+    /// Events acknowledged.
+    pub acked: Vec<u64>,
+    /// Negative acknowledgements.
+    pub nacked: Vec<u64>,
+    /// Deliveries that were not the event's first.
+    pub redelivered: Vec<u64>,
+    /// Events written to dead letter topics.
+    pub dead_lettered: Vec<u64>,
+    /// Publishes rejected and deliveries throttled by rate limits.
+    pub rate_limited: Vec<u64>,
+    /// Fsyncs.
+    pub fsyncs: Vec<u64>,
+    /// Their median in microseconds; 0 where there was none.
+    pub fsync_p50_us: Vec<u64>,
+    /// Their 99th percentile in microseconds.
+    pub fsync_p99_us: Vec<u64>,
+    /// Open sockets, at the time of the sample.
+    pub connections: Vec<u64>,
+    /// Bytes of the store.
+    pub store_bytes: Vec<u64>,
+    /// Unsettled positions of all durable groups.
+    pub lag: Vec<u64>,
+}
+
+/// The reply of `GET /status`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerStatus {
+    /// The version of the server.
+    pub version: String,
+    /// The server's clock.
+    pub now_ms: u64,
+    /// When it was started.
+    pub started_ms: u64,
+    /// Whether callers have to show a token.
+    pub requires_token: bool,
+    /// The largest payload.
+    pub max_payload_bytes: u64,
+    /// What the caller may do with all topics.
+    pub access: Access,
+    /// The store; only for callers that may read or administer all topics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreSummary>,
+}
+
+/// The store in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreSummary {
+    /// Where it is.
+    pub url: String,
+    /// What its durability means, in words.
+    pub durability: String,
+    /// Bytes that it holds.
+    pub bytes: u64,
+    /// Topics in it.
+    pub topics: u64,
+    /// Findings of damage.
+    pub damage: u64,
+    /// Why it takes no writes, if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// What a token allows: with all topics, or with those that the query names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    /// Whose token it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// When it expires, in epoch milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_ms: Option<u64>,
+    /// Publishing.
+    pub publish: Allowed,
+    /// Reading.
+    pub subscribe: Allowed,
+    /// Changing topics and groups.
+    pub admin: Allowed,
+}
+
+/// How much of what was asked about is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Allowed {
+    /// All of it.
+    All,
+    /// A part.
+    Part,
+    /// Nothing.
+    Nothing,
+}
+
+/// The reply of `GET /attention`: what an operator should look at, the worst first; a limited number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attention {
+    /// The server's clock.
+    pub now_ms: u64,
+    /// One for each concern.
+    pub findings: Vec<Finding>,
+}
+
+/// Something an operator should look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What it is about.
+    pub kind: FindingKind,
+    /// How bad it is.
+    pub level: Level,
+    /// For people.
+    pub sentence: String,
+    /// The topic it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// The group it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Why a group does not flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+}
+
+/// What a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// The store takes no writes, or cannot write groups.
+    StoreFailing,
+    /// Something stored is damaged.
+    Damage,
+    /// A group has unsettled events and does not get on.
+    StuckGroup,
+    /// A group falls behind.
+    GrowingLag,
+    /// Dead letters that nobody has dealt with.
+    DeadLetters,
+    /// A rate limit was hit.
+    RateLimited,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Something does not work.
+    Error,
+    /// Something may stop working.
+    Warning,
+    /// Worth knowing.
+    Notice,
+}
+
+/// The query of `GET /histogram`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistogramQuery {
+    /// The topic.
+    pub topic: String,
+    /// `fromTs`: the beginning; the oldest event by default.
+    pub from_ts: Option<u64>,
+    /// `toTs`: the end; the newest event by default.
+    pub to_ts: Option<u64>,
+    /// How many parts the time is divided into.
+    pub buckets: Option<u64>,
+}
+
+/// How many positions a topic got over time. Positions that compaction or retention took are counted too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// The topic.
+    pub topic: String,
+    /// The beginning of the first bucket.
+    pub from_ts: u64,
+    /// The end, inclusive.
+    pub to_ts: u64,
+    /// The length of a bucket.
+    pub bucket_ms: u64,
+    /// Positions in each bucket.
+    pub counts: Vec<u64>,
+}
+
+/// Which part of a list is wanted, in which order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PageQuery {
+    /// Rows to skip.
+    pub offset: Option<u64>,
+    /// The most rows of the page.
+    pub limit: Option<u64>,
+    /// The column that decides the order.
+    pub sort: Option<String>,
+    /// Largest first.
+    pub descending: bool,
+    /// `q`: names have to contain this, in any case.
+    pub search: Option<String>,
+    /// Topics have to begin with this.
+    pub prefix: Option<String>,
+}
+
+/// The reply of `GET /topics` with a `limit`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicPage {
+    /// How many topics fit, on all pages together.
+    pub total: u64,
+    /// Rows that were skipped.
+    pub offset: u64,
+    /// The page.
+    pub topics: Vec<TopicRow>,
+}
+
+/// A topic with what it did in the last minutes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicRow {
+    /// The topic.
+    #[serde(flatten)]
+    pub info: TopicInfo,
+    /// The time of its newest event that is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_ts: Option<u64>,
+    /// Events of the last minute.
+    pub per_minute: u64,
+    /// Events of the last quarter of an hour in slots of `history_slot_ms`, oldest first; empty where there were none.
+    pub recent: Vec<u64>,
+}
+
+/// The reply of `GET /groups` without a topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupPage {
+    /// How many groups fit, on all pages together.
+    pub total: u64,
+    /// Rows that were skipped.
+    pub offset: u64,
+    /// The page.
+    pub groups: Vec<GroupRow>,
+}
+
+/// A group with how it is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupRow {
+    /// The group.
+    #[serde(flatten)]
+    pub info: GroupInfo,
+    /// What holds events back.
+    pub reason: Reason,
+    /// The same for people.
+    pub sentence: String,
+    /// The age of the oldest unsettled event; 0 where there is none or it is not known yet.
+    pub oldest_unacked_ms: u64,
+    /// Its lag over the last quarter of an hour, oldest first; empty where it had none.
+    pub recent_lag: Vec<u64>,
+}
+
+/// The query of `GET /causes`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CausesQuery {
+    /// The topic.
+    pub topic: String,
+    /// The event.
+    pub id: String,
+}
+
+/// The reply of `GET /causes`: an event, what caused it, and what it caused.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Causes {
+    /// The record itself.
+    pub event: Box<RawValue>,
+    /// Records of the events that its `caused_by` names, as far as they are kept and the caller may read them.
+    pub causes: Vec<Box<RawValue>>,
+    /// Ids in `caused_by` that were not found.
+    pub unknown: Vec<String>,
+    /// Records whose `caused_by` names it, among those that were searched.
+    pub effects: Vec<Box<RawValue>>,
+    /// Whether everything that came after it was searched.
+    pub complete: bool,
+}
+
+impl HistoryQuery {
+    /// Reads the query.
+    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
+        Ok(Self {
+            after: query.number("after")?,
+            follow: query.flag("follow")? == Some(true),
+        })
+    }
+}
+
+impl HistogramQuery {
+    /// Reads the query.
+    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
+        Ok(Self {
+            topic: query.required("topic")?.to_owned(),
+            from_ts: query.number("fromTs")?,
+            to_ts: query.number("toTs")?,
+            buckets: query.number("buckets")?,
+        })
+    }
+}
+
+impl CausesQuery {
+    /// Reads the query.
+    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
+        Ok(Self {
+            topic: query.required("topic")?.to_owned(),
+            id: query.required("id")?.to_owned(),
+        })
+    }
+}
+
+impl PageQuery {
+    /// Reads the query.
+    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
+        let descending = match query.get("order") {
+            None | Some("asc") => false,
+            Some("desc") => true,
+            Some(_) => {
+                let why = "order: expected asc or desc";
+                return Err(ParseError::new(Code::BadFrame, why));
+            }
+        };
+        let filled = |name: &str| {
+            let value = query.get(name).filter(|value| !value.is_empty());
+            value.map(str::to_owned)
+        };
+        Ok(Self {
+            offset: query.number("offset")?,
+            limit: query.number("limit")?,
+            sort: filled("sort"),
+            descending,
+            search: filled("q"),
+            prefix: filled("prefix"),
+        })
+    }
+
+    /// Writes the query.
+    pub fn to_query(&self) -> String {
+        QueryWriter::default()
+            .push_if("offset", self.offset)
+            .push_if("limit", self.limit)
+            .push_if("sort", self.sort.as_ref())
+            .push("order", if self.descending { "desc" } else { "asc" })
+            .push_if("q", self.search.as_ref())
+            .push_if("prefix", self.prefix.as_ref())
+            .finish()
+    }
+}

@@ -1,0 +1,262 @@
+//! The commands of the bus: join, describe, explain, seek, configure, remove.
+
+use super::incarnation::resolve_position;
+use super::{Existence, Owner, Stop};
+use crate::core::Core;
+use crate::error::{GroupError, LeaseLost, SettleError, UnknownId};
+use crate::group::command::{Command, Seek, SettleByIds, Settlement};
+use crate::group::explain::{
+    Explanation, LaneInfo, MAX_REPORTED_LANES, Situation, reason, sentence,
+};
+use crate::group::info::{GroupInfo, MemberInfo, SeekEffect};
+use crate::group::state::{BlockedLane, Settled};
+use prombus_store::{Find, ReadFrom, ReadLimit};
+use std::sync::Arc;
+
+impl Owner {
+    /// Handles a command; some of them stop the owner.
+    pub(super) async fn handle_command(&mut self, command: Command) -> Option<Stop> {
+        // Messages of members were sent before.
+        let now_ms = self.now_ms();
+        self.drain_inbox(now_ms);
+        match command {
+            Command::Join(join, reply) => {
+                let membership = self.join(*join).await;
+                // A membership that the caller no longer waits for is dropped, which ends it.
+                let _ = reply.send(membership);
+            }
+            Command::Settle(settle, reply) => {
+                let _ = reply.send(self.settle_by_ids(settle).await);
+            }
+            Command::AckPublish(member, ack_publishes) => {
+                for (ack_publish, reply) in ack_publishes {
+                    self.ack_publish_by_ids(member, ack_publish, reply).await;
+                }
+            }
+            Command::Describe(reply) => {
+                let _ = reply.send(self.describe());
+            }
+            Command::Explain(reply) => {
+                let _ = reply.send(self.explain().await);
+            }
+            Command::Seek(seek, reply) => {
+                let _ = reply.send(self.seek(&seek).await);
+            }
+            Command::Remove(reason, reply) => {
+                let removed = self.remove().await;
+                let is_removed = removed.is_ok();
+                let _ = reply.send(removed);
+                return is_removed.then_some(Stop::Abandoning(reason));
+            }
+            Command::Abandon(reason, reply) => {
+                let current = self.core.store.incarnation(&self.name.topic);
+                let is_of_current = self.incarnation.is_some() && self.incarnation == current;
+                let _ = reply.send(Ok(()));
+                // The topic may have been made again, and this group with it.
+                return (!is_of_current).then_some(Stop::Abandoning(reason));
+            }
+            Command::Configure(request, reply) => {
+                let _ = reply.send(self.configure(&request).await);
+            }
+        }
+        None
+    }
+
+    async fn settle_by_ids(&mut self, settle: SettleByIds) -> Vec<Result<(), SettleError>> {
+        let mut results = Vec::with_capacity(settle.ids.len());
+        for id in &settle.ids {
+            results.push(self.settle_by_id(&settle, id).await);
+        }
+        self.return_credit();
+        self.share_status();
+        results
+    }
+
+    /// The position of the event with an id.
+    pub(super) async fn position(&mut self, id: &str) -> Result<u64, UnknownId> {
+        match self.state.seq_of(id) {
+            Some(seq) => Ok(seq),
+            // Not one that was delivered lately; the store knows all of them.
+            None => {
+                let found = self.core.store.find(&self.name.topic, Find::Id(id)).await;
+                let unknown = || UnknownId::new(&self.name.topic, id);
+                found.unwrap_or_default().ok_or_else(unknown)
+            }
+        }
+    }
+
+    async fn settle_by_id(&mut self, settle: &SettleByIds, id: &str) -> Result<(), SettleError> {
+        let seq = self.position(id).await?;
+        let (member, now_ms) = (settle.member, self.now_ms());
+        let settled = match &settle.what {
+            Settlement::Ack => self.state.ack(member, seq, None, now_ms),
+            Settlement::Nack(nack) => {
+                let (reason, retry) = (&nack.reason, nack.retry);
+                self.state.nack(member, seq, None, reason, retry, now_ms)
+            }
+            Settlement::Extend { extend_ms } => {
+                let extend_ms = extend_ms.unwrap_or(self.state.settings().ack_timeout_ms);
+                self.state.extend(member, seq, None, extend_ms, now_ms)
+            }
+        };
+        match (settled, &settle.what) {
+            (Settled::Done | Settled::Already, Settlement::Extend { .. }) => Ok(()),
+            (Settled::Done | Settled::Already, _) => self.check_writable(),
+            (Settled::Unknown, Settlement::Extend { .. }) => {
+                Err(UnknownId::new(&self.name.topic, id).into())
+            }
+            // The group is not that far, so nothing is left to bring back.
+            (Settled::Unknown, Settlement::Nack(_)) => Ok(()),
+            // Another member holds it, or the cursor was set back since it was delivered.
+            (Settled::LeaseLost | Settled::Unknown, _) => Err(LeaseLost { seq }.into()),
+        }
+    }
+
+    /// What settles an event counts only if it will be in the group's record.
+    pub(super) fn check_writable(&self) -> Result<(), SettleError> {
+        match &self.flush_schedule.write_error {
+            Some(cause) => Err(SettleError::NotWritten {
+                cause: cause.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn describe(&mut self) -> Result<GroupInfo, GroupError> {
+        if self.existence == Existence::Absent || self.is_stale() {
+            return Err(self.unknown());
+        }
+        let (now_ms, stages) = (self.now_ms(), self.state.stages());
+        let settings = self.state.settings();
+        let info = self.core.store.topic(&self.name.topic);
+        let (first, tail) = info.map_or((1, 0), |info| (info.first_seq, info.tail_seq));
+        Ok(GroupInfo {
+            topic: self.name.topic.clone(),
+            group: self.name.group.clone(),
+            created_ms: self.state.created_ms(),
+            cursor: self.state.cursor(),
+            tail,
+            lag: self.state.lag(first, tail),
+            skipped: self.state.skipped(),
+            ack_timeout_ms: settings.ack_timeout_ms,
+            max_attempts: settings.max_attempts,
+            ordering: settings.ordering,
+            members: self.member_infos(),
+            in_flight: stages.leased,
+            waiting: stages.waiting,
+            oldest_in_flight_ms: stages
+                .oldest_lease_ms
+                .map_or(0, |start_ms| now_ms.saturating_sub(start_ms)),
+            counts: *self.state.counts(),
+        })
+    }
+
+    fn member_infos(&self) -> Vec<MemberInfo> {
+        let info = |member: &super::Member| MemberInfo {
+            name: member.subscriber.name.clone(),
+            paused: member.subscriber.is_paused(),
+            in_flight: self.state.held_by(member.id),
+            max_in_flight: member.subscriber.credit.limit(),
+            room: member.subscriber.credit.room(),
+        };
+        self.members.iter().map(info).collect()
+    }
+
+    async fn explain(&mut self) -> Result<Explanation, GroupError> {
+        let group = self.describe()?;
+        let stages = self.state.stages();
+        let situation = Situation {
+            ready: stages.ready,
+            unread: group.tail.saturating_sub(self.state.head()),
+            blocked_by_key: stages.blocked_by_key,
+            window_left: self.state.window_left(),
+            next_retry_ms: stages.next_due_ms,
+        };
+        let mut lanes = Vec::new();
+        for lane in self.state.blocked_lanes(MAX_REPORTED_LANES) {
+            lanes.push(lane_info(&self.core, &self.name.topic, lane).await);
+        }
+        let reason = reason(&group, &situation);
+        let now_ms = self.now_ms();
+        let mut sentence = sentence(reason, &group, &situation, &lanes, now_ms);
+        if let Some(cause) = &self.flush_schedule.write_error {
+            sentence = format!("Acknowledgements fail: {cause}. {sentence}");
+        }
+        for lane in &mut lanes {
+            lane.due_ms = lane.due_ms.map(|due_ms| self.state.wall_ms(due_ms));
+        }
+        let next_retry_ms = situation.next_retry_ms;
+        Ok(Explanation {
+            sentence: match &self.panicked {
+                Some(panic) => format!("{sentence} Its owner panicked and was replaced: {panic}."),
+                None => sentence,
+            },
+            reason,
+            lanes,
+            next_retry_ms: next_retry_ms.map(|due_ms| self.state.wall_ms(due_ms)),
+            panicked: self.panicked.clone(),
+            group,
+        })
+    }
+
+    async fn seek(&mut self, seek: &Seek) -> Result<SeekEffect, GroupError> {
+        if self.existence == Existence::Absent {
+            return Err(self.unknown());
+        }
+        let (wanted, incarnation) =
+            resolve_position(&self.core, &self.name.topic, &seek.place).await?;
+        if self.is_stale() || self.incarnation != incarnation {
+            return Err(self.unknown());
+        }
+        if !seek.dry_run {
+            // A transaction that is being written may commit, so its outcome is applied before the cursor is set.
+            self.await_pending_write().await;
+        }
+        let info = self.core.store.topic(&self.name.topic);
+        let (first, tail) = info.map_or((1, 0), |info| (info.first_seq, info.tail_seq));
+        // Events to come are never passed over.
+        let cursor = wanted.min(tail);
+        let (redelivered, skipped) = self.state.seek_effect(cursor, first, tail);
+        if !seek.dry_run {
+            for member in &self.members {
+                // Events in mailboxes were leased before, and their leases are void too.
+                member.subscriber.reclaim(member.id, |_| true);
+            }
+            self.fail_ack_publishes_lease_lost();
+            self.state.seek(cursor);
+            self.pending_read = None;
+            self.originals_read = None;
+            self.dead_letters.clear();
+            self.return_credit();
+            self.flush_and_wait().await?;
+        }
+        Ok(SeekEffect {
+            cursor,
+            redelivered,
+            skipped,
+            beyond_tail: wanted > tail,
+        })
+    }
+}
+
+async fn lane_info(core: &Core, topic: &Arc<str>, lane: BlockedLane) -> LaneInfo {
+    let limit = ReadLimit {
+        events: 1,
+        bytes: 1,
+    };
+    let page = core
+        .store
+        .read(topic, ReadFrom::Seq(lane.by_seq), limit)
+        .await;
+    let mut events = page.map(|page| page.events).unwrap_or_default().into_iter();
+    let event = events.find(|event| event.seq() == lane.by_seq);
+    LaneInfo {
+        blocked_by_seq: lane.by_seq,
+        blocked_by_id: event.as_ref().map(|event| event.id().into_owned()),
+        key: event
+            .as_ref()
+            .and_then(|event| Some(event.key()?.into_owned())),
+        waiting: lane.waiting,
+        due_ms: lane.due_ms,
+    }
+}

@@ -1,0 +1,199 @@
+//! Membership: loading and creating the group, and members that join and leave.
+
+use super::incarnation::resolve_position;
+use super::{Existence, Member, Owner, rules};
+use crate::error::{GroupError, GroupMismatch, InvalidField, StoreFailed, TakenOver, UnknownTopic};
+use crate::filter::Filter;
+use crate::group::command::Join;
+use crate::group::membership::Membership;
+use crate::group::record::{GroupRecord, record_key};
+use crate::group::settings::SettingsRequest;
+use crate::group::state::{GroupState, MemberId};
+use prombus_store::{Batch, Change, CommitError, Expect};
+
+impl Owner {
+    /// Loads the group's record.
+    pub(super) async fn load(&mut self) -> Result<(), GroupError> {
+        if self.name.ephemeral {
+            return Ok(());
+        }
+        let key = record_key(&self.name.topic, &self.name.group);
+        let Some(stored) = self.core.store.get(&key).await? else {
+            self.existence = Existence::Absent;
+            return Ok(());
+        };
+        let record =
+            GroupRecord::from_bytes(&stored.value).map_err(|reason| GroupError::Damaged {
+                topic: self.name.topic.clone(),
+                group: self.name.group.clone(),
+                reason: reason.into(),
+            })?;
+        let current = self.core.store.incarnation(&self.name.topic);
+        if record.incarnation.is_some() && record.incarnation != current {
+            self.existence = Existence::Absent;
+            self.stale_version = Some(stored.version);
+            return Ok(());
+        }
+        self.incarnation = record.incarnation;
+        let counts = *self.state.counts();
+        let rules = rules(&self.core, &self.name);
+        let now_ms = self.core.monotonic_ms();
+        self.state = GroupState::from_record(record, rules, now_ms);
+        self.state.resume_counts(counts);
+        self.filter = self.stored_filter();
+        self.existence = Existence::Stored {
+            version: stored.version,
+        };
+        Ok(())
+    }
+
+    /// Adds a member, and creates the group where there is none.
+    pub(super) async fn join(&mut self, join: Join) -> Result<Membership, GroupError> {
+        let commands = self.command_sender().ok_or(GroupError::Closed)?;
+        if self.existence == Existence::Absent {
+            self.create(&join).await?;
+        } else {
+            self.check_settings(&join.settings)?;
+        }
+        if let Some(Filter::Function(function)) = join.settings.filter {
+            self.filter = Filter::Function(function);
+        } else if self.members.is_empty() {
+            // A filter function ends with the members that set it.
+            self.filter = self.stored_filter();
+        }
+        let ack_timeout_ms = join.settings.ack_timeout_ms;
+        self.state.join(join.member, join.subscriber.name.clone());
+        self.state.set_ack_timeout(join.member, ack_timeout_ms);
+        join.subscriber.attach_group();
+        self.members.push(Member {
+            id: join.member,
+            subscriber: join.subscriber,
+            ack_timeout_ms,
+        });
+        Ok(Membership {
+            inbox: self.inbox.clone(),
+            member: join.member,
+            commands,
+        })
+    }
+
+    /// Removes a member: others get its events at once, and those that it never took do not count as delivered.
+    pub(super) fn remove_member(&mut self, member: MemberId, reason: &str, now_ms: u64) {
+        let Some(at) = self.members.iter().position(|other| other.id == member) else {
+            return;
+        };
+        self.reservations.retain(|one| one.member != member);
+        let subscriber = self.members[at].subscriber.clone();
+        let untaken = subscriber.reclaim(member, |_| true);
+        self.state.release(member, &untaken);
+        // Leases of all members may have ended since the last time, and each gets its own back.
+        self.return_credit();
+        self.members.remove(at);
+        let held = self.state.held_by(member);
+        subscriber.credit.release(held, &self.inbox);
+        subscriber.credit.dequeue(&self.inbox);
+        self.state.leave(member, reason, now_ms);
+    }
+
+    async fn create(&mut self, join: &Join) -> Result<(), GroupError> {
+        let (cursor, incarnation) =
+            resolve_position(&self.core, &self.name.topic, &join.start_at).await?;
+        // The topic may have been deleted, and made again, since the place was found in it.
+        let expected = join.pattern.as_ref().map(|pattern| pattern.incarnation);
+        if expected.is_some() && expected != incarnation {
+            let topic = self.name.topic.clone();
+            return Err(UnknownTopic { topic }.into());
+        }
+        self.incarnation = incarnation;
+        let counts = *self.state.counts();
+        let rules = rules(&self.core, &self.name);
+        let mut state = GroupState::new(rules, cursor, self.core.monotonic_ms());
+        if let Some(pattern) = &join.pattern {
+            state.settings_mut().clone_from(&pattern.settings);
+        }
+        state.settings_mut().apply(&join.settings);
+        state.resume_counts(counts);
+        self.existence = if self.name.ephemeral {
+            Existence::Ephemeral
+        } else {
+            let mut batch = Batch::new();
+            let record = GroupRecord {
+                written_ms: self.core.now_ms(),
+                incarnation,
+                ..state.to_record(&[])
+            };
+            batch.change(Change::Put {
+                key: record_key(&self.name.topic, &self.name.group),
+                value: record.to_bytes(),
+                expect: self.stale_version.map_or(Expect::Absent, Expect::Version),
+            });
+            let receipt = self.core.store.commit(batch).await;
+            let receipt = receipt.map_err(|error| self.not_written(error))?;
+            Existence::Stored {
+                version: receipt.versions.first().copied().unwrap_or_default(),
+            }
+        };
+        self.state = state;
+        self.is_clean_at(self.state.changes());
+        Ok(())
+    }
+
+    pub(super) fn not_written(&self, error: CommitError) -> GroupError {
+        match error {
+            CommitError::StoreFailed(error) => error.into(),
+            CommitError::Unavailable { cause } | CommitError::Unknown { cause } => {
+                StoreFailed { cause }.into()
+            }
+            CommitError::Closed => GroupError::Closed,
+            CommitError::VersionMismatch(_) => TakenOver {
+                topic: self.name.topic.clone(),
+                group: self.name.group.clone(),
+            }
+            .into(),
+            CommitError::UnknownTopic(_)
+            | CommitError::IdConflict(_)
+            | CommitError::LimitReached(_) => StoreFailed {
+                cause: error.to_string().into(),
+            }
+            .into(),
+        }
+    }
+
+    /// Changes the settings of the group.
+    pub(super) async fn configure(&mut self, request: &SettingsRequest) -> Result<(), GroupError> {
+        if self.existence == Existence::Absent {
+            return Err(self.unknown());
+        }
+        let ordering = request.ordering.unwrap_or(self.state.settings().ordering);
+        if ordering != self.state.settings().ordering && self.state.has_blocked_events() {
+            let reason = "events are blocked by earlier events of their key; settle those first";
+            return Err(InvalidField::new("ordering", reason).into());
+        }
+        if self.state.settings_mut().apply(request) {
+            self.state.touch();
+            self.filter = self.stored_filter();
+            self.flush_and_wait().await?;
+        }
+        Ok(())
+    }
+
+    /// A member that joins does not change the group's settings.
+    fn check_settings(&self, request: &SettingsRequest) -> Result<(), GroupError> {
+        match self.state.settings().mismatch(request) {
+            None => Ok(()),
+            Some(field) => Err(GroupMismatch {
+                topic: self.name.topic.clone(),
+                group: self.name.group.clone(),
+                field,
+            }
+            .into()),
+        }
+    }
+
+    fn stored_filter(&self) -> Filter {
+        match &self.state.settings().filter {
+            Some(fields) => Filter::Fields(fields.clone()),
+            None => Filter::All,
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Reading ahead: what is new, and what failed and is due again, never more events or bytes than members can take now.
+
+use super::{Owner, Stop};
+use crate::dead_letters::is_for_another_group;
+use crate::filter::Filter;
+use crate::group::lanes::Lane;
+use crate::group::subscriber::Ended;
+use prombus_store::{Answer, Page, ReadError, ReadFrom, ReadLimit, StoredEvent};
+
+/// The most events that one read asks for.
+const READ_EVENTS: usize = 4_096;
+/// About how many bytes one read brings.
+const READ_BYTES: usize = 1 << 20;
+/// How large events are taken to be before any was read.
+pub(super) const FIRST_EVENT_BYTES: usize = 1 << 10;
+/// How many events are read at least where a filter may drop most of them.
+const FILTERED_READ_EVENTS: usize = 256;
+/// How far apart events that are due again may be to be read together.
+const AGAIN_SPAN: u64 = 256;
+/// How long reading rests after a failure.
+const READ_BACKOFF_MS: u64 = 1_000;
+
+/// A read that is under way.
+pub(super) struct PendingRead {
+    answer: Answer<Page, ReadError>,
+    from_seq: u64,
+    purpose: Purpose,
+}
+
+/// What a read is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// What was not read before.
+    New,
+    /// Events that are due again.
+    Again,
+    /// Events of a key that is free again.
+    Refill(Lane),
+}
+
+/// What a read brought.
+pub(super) struct ReadDone {
+    page: Result<Page, ReadError>,
+    from_seq: u64,
+    purpose: Purpose,
+}
+
+/// Waits for the read that is under way, for ever where there is none.
+pub(super) async fn done(pending_read: &mut Option<PendingRead>) -> ReadDone {
+    let Some(pending) = pending_read else {
+        return std::future::pending().await;
+    };
+    let page = pending.answer.as_mut().await;
+    let done = ReadDone {
+        page,
+        from_seq: pending.from_seq,
+        purpose: pending.purpose,
+    };
+    *pending_read = None;
+    done
+}
+
+impl Owner {
+    /// Begins the next read, where members have room for what it would bring.
+    pub(super) fn start_next_read(&mut self, now_ms: u64) {
+        self.awaiting_tail = false;
+        if self.pending_read.is_some() || now_ms < self.read_retry_at_ms {
+            return;
+        }
+        self.read_retry_at_ms = 0;
+        if let Some((lane, from_seq)) = self.state.next_refill()
+            && !self.members.is_empty()
+        {
+            let limit = ReadLimit {
+                events: READ_EVENTS,
+                bytes: READ_BYTES,
+            };
+            return self.begin_read(from_seq, limit, Purpose::Refill(lane));
+        }
+        let tail_seq = self.tail.current();
+        let unread = (tail_seq + 1).saturating_sub(self.state.read_from());
+        let wanted = match self.state.has_missing() {
+            true => AGAIN_SPAN as usize,
+            false => (unread as usize).min(self.state.window_left()),
+        };
+        // No member has room for what is ready already.
+        let is_full = self.state.ready() > 0;
+        let (reserved, bytes) = if is_full {
+            (0, 0)
+        } else {
+            let wanted = wanted.min(READ_EVENTS);
+            self.reserve(wanted, self.page_bytes(self.page_events(wanted)))
+        };
+        if let Some((first, last)) = self.state.missing(AGAIN_SPAN, reserved) {
+            let events = (last - first) as usize + 1;
+            self.begin_read(first, ReadLimit { events, bytes }, Purpose::Again);
+        } else if reserved > 0 {
+            let events = self.page_events(reserved).min(self.state.window_left());
+            let limit = ReadLimit { events, bytes };
+            self.begin_read(self.state.read_from(), limit, Purpose::New);
+        } else {
+            self.awaiting_tail = unread == 0;
+            match is_full || wanted > 0 {
+                true => self.queue_for_credit(),
+                false => self.leave_credit_queues(),
+            }
+        }
+    }
+
+    /// Takes in what a read brought.
+    pub(super) fn read_completed(&mut self, done: ReadDone) -> Option<Stop> {
+        // The topic is the one it was before the read began, so all of the page is of it.
+        if self.is_stale() {
+            return Some(Stop::Abandoning(Ended::TopicDeleted));
+        }
+        let now_ms = self.now_ms();
+        match done.page {
+            Ok(page) => self.take_events(page, done.from_seq, done.purpose, now_ms),
+            Err(ReadError::UnknownTopic(_)) => self.state.drop_missing(now_ms),
+            Err(ReadError::Failed { .. }) => self.back_off_reading(now_ms),
+        }
+        None
+    }
+
+    fn take_events(&mut self, page: Page, from_seq: u64, purpose: Purpose, now_ms: u64) {
+        let bytes: usize = page.events.iter().map(StoredEvent::stored_bytes).sum();
+        if let Some(mean) = bytes.checked_div(page.events.len()) {
+            self.event_bytes = mean;
+            self.page = Some(self.core.memory.hold(bytes));
+        }
+        let is_wanted = |event: &StoredEvent| {
+            self.filter.matches(event) && !is_for_another_group(event, &self.name.group)
+        };
+        match purpose {
+            Purpose::New => {}
+            Purpose::Again => {
+                self.state
+                    .supply(from_seq, page.events, page.next_seq, now_ms);
+                return;
+            }
+            Purpose::Refill(lane) => {
+                self.state
+                    .refill(lane, page.events, page.next_seq, is_wanted, now_ms);
+                return;
+            }
+        }
+        if page.next_seq <= from_seq && page.first_seq <= from_seq {
+            // A tail that was promised but cannot be read is asked for again, but not at once.
+            return self.back_off_reading(now_ms);
+        }
+        self.state.trimmed(page.first_seq);
+        for event in page.events {
+            let wanted = is_wanted(&event);
+            self.state.offer(event, wanted, now_ms);
+        }
+        self.state.passed(page.next_seq);
+    }
+
+    /// How many events are read where members have room for so many: a filter may drop most of them.
+    fn page_events(&self, wanted: usize) -> usize {
+        match self.filter {
+            Filter::All => wanted,
+            Filter::Fields(_) | Filter::Function(_) => wanted.max(FILTERED_READ_EVENTS),
+        }
+    }
+
+    /// About how many bytes so many events have, by those that were read last.
+    fn page_bytes(&self, events: usize) -> usize {
+        let event_bytes = self.event_bytes.saturating_add(self.event_bytes / 4);
+        event_bytes.saturating_mul(events).clamp(1, READ_BYTES)
+    }
+
+    fn begin_read(&mut self, from_seq: u64, limit: ReadLimit, purpose: Purpose) {
+        self.pending_read = Some(PendingRead {
+            answer: self
+                .core
+                .store
+                .read(&self.name.topic, ReadFrom::Seq(from_seq), limit),
+            from_seq,
+            purpose,
+        });
+    }
+
+    fn back_off_reading(&mut self, now_ms: u64) {
+        self.read_retry_at_ms = now_ms + READ_BACKOFF_MS;
+    }
+
+    /// Where other groups hold the credit of a subscription, being in the queue is what brings the wake-up.
+    fn queue_for_credit(&self) {
+        for member in self
+            .members
+            .iter()
+            .filter(|member| member.subscriber.is_open())
+        {
+            member.subscriber.credit.enqueue(&self.inbox);
+        }
+    }
+}

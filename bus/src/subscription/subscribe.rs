@@ -1,0 +1,199 @@
+//! Subscribing: resolves the topics by name or pattern, and joins the group of each.
+
+use super::fan_in::{Follower, Selection};
+use super::{Shared, SubscribeOptions, Subscription, SubscriptionControl};
+use crate::core::Core;
+use crate::error::{GroupError, InvalidField, SubscribeError, UnknownTopic};
+use crate::group::StartAt;
+use crate::group::command::{Command, Join, PatternDefaults};
+use crate::group::credit::Credit;
+use crate::group::membership::Membership;
+use crate::group::registry::{GroupName, Registry};
+use crate::group::settings::SettingsRequest;
+use crate::group::subscriber::Subscriber;
+use crate::names::check_group;
+use prombus_store::TailAdvances;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+/// How many topics of a pattern are looked at before the subscription is there; the others are while it is used.
+const JOINED_EAGERLY: usize = 64;
+
+/// Who wants to subscribe to what.
+pub(super) struct SubscribeRequest {
+    pub(super) group: Arc<str>,
+    pub(super) ephemeral: bool,
+    pub(super) options: SubscribeOptions,
+    pub(super) subscriber: Arc<Subscriber>,
+}
+
+/// Subscribes; without a group the subscription is ephemeral.
+pub(crate) async fn subscribe(
+    core: &Arc<Core>,
+    registry: &Arc<Registry>,
+    topic: &str,
+    group: Option<&str>,
+    options: SubscribeOptions,
+) -> Result<Subscription, SubscribeError> {
+    options.check()?;
+    let mut selection = Selection::new(topic, &options.topics)?;
+    let is_one = selection.patterns.is_empty() && selection.names.len() == 1;
+    if matches!(options.from, StartAt::AfterId(_)) && !is_one {
+        let reason = "an id names an event of one topic, and the subscription has several";
+        return Err(InvalidField::new("after_id", reason).into());
+    }
+    let number = core.number();
+    let ephemeral = group.is_none();
+    let group: Arc<str> = match group {
+        Some(group) => {
+            check_group(group)?;
+            group.into()
+        }
+        None => format!("ephemeral:{:x}-{number}", core.now_ms()).into(),
+    };
+    for topic in &selection.names {
+        if !core.topics.may_exist(topic) {
+            let topic = topic.clone();
+            return Err(UnknownTopic { topic }.into());
+        }
+    }
+    let name = match &options.member {
+        Some(name) => name.as_str().into(),
+        None => format!("member-{number}").into(),
+    };
+    let subscriber = Arc::new(Subscriber::new(
+        name,
+        options.batch_size,
+        Credit::new(
+            options.max_in_flight,
+            core.options.subscription_bytes,
+            core.memory.clone(),
+        ),
+        !selection.patterns.is_empty(),
+        core.options.clock.clone(),
+    ));
+    // Watched before the topics are listed, so that none is missed in between.
+    let moved = (!selection.patterns.is_empty()).then(|| core.store.watch_tails());
+    let subscription = Subscription {
+        control: SubscriptionControl {
+            shared: Arc::new(Shared {
+                group: group.clone(),
+                subscriber: subscriber.clone(),
+                memberships: Mutex::default(),
+                follower: Mutex::default(),
+            }),
+        },
+    };
+    let request = SubscribeRequest {
+        group,
+        ephemeral,
+        options,
+        subscriber,
+    };
+    let shared = &subscription.control.shared;
+    for topic in &selection.names {
+        let membership = request
+            .join(core, registry, topic, &request.options.from)
+            .await?;
+        shared.memberships().insert(topic.clone(), membership);
+    }
+    if let Some(moved) = moved {
+        let (group, options) = (&request.group, &request.options);
+        selection
+            .resolve_starts(core, group, ephemeral, options)
+            .await?;
+        let follower = Follower {
+            core: core.clone(),
+            registry: Arc::downgrade(registry),
+            shared: Arc::downgrade(shared),
+            waiting: selection.matching(&*core.store),
+            request,
+            selection,
+        };
+        follow(follower, registry, shared, moved).await?;
+    }
+    Ok(subscription)
+}
+
+/// Joins the first topics of a pattern, so that the caller gets the errors of its groups, and lets the follower go
+/// on with the others.
+async fn follow(
+    mut follower: Follower,
+    registry: &Arc<Registry>,
+    shared: &Arc<Shared>,
+    moved: TailAdvances,
+) -> Result<(), SubscribeError> {
+    let mut again = BTreeSet::new();
+    for _ in 0..JOINED_EAGERLY {
+        let Some(topic) = follower.waiting.pop_first() else {
+            break;
+        };
+        match follower.join(registry, shared, &topic).await {
+            // It was deleted meanwhile, and may have been made again.
+            Err(GroupError::UnknownTopic(_)) => drop(again.insert(topic)),
+            joined => joined?,
+        }
+    }
+    follower.waiting.append(&mut again);
+    let subscriber = follower.request.subscriber.clone();
+    let followed = (
+        follower.request.group.clone(),
+        follower.selection.patterns.clone(),
+    );
+    let task = registry.follow(&subscriber, followed, follower.run(moved));
+    *shared.follower() = Some(task);
+    Ok(())
+}
+
+impl SubscribeRequest {
+    /// Joins the group of one topic.
+    pub(super) async fn join(
+        &self,
+        core: &Core,
+        registry: &Registry,
+        topic: &Arc<str>,
+        start_at: &StartAt,
+    ) -> Result<Membership, GroupError> {
+        let settings = self.options.settings();
+        let place = (start_at, settings, None);
+        self.join_group(core, registry, topic, place).await
+    }
+
+    /// The same in a topic of a pattern, whose group is made with what belongs to the pattern's.
+    pub(super) async fn join_pattern(
+        &self,
+        core: &Core,
+        registry: &Registry,
+        topic: &Arc<str>,
+        start_at: &StartAt,
+        pattern: &PatternDefaults,
+    ) -> Result<Membership, GroupError> {
+        let place = (start_at, self.options.own_settings(), Some(pattern));
+        self.join_group(core, registry, topic, place).await
+    }
+
+    async fn join_group(
+        &self,
+        core: &Core,
+        registry: &Registry,
+        topic: &Arc<str>,
+        (start_at, settings, pattern): (&StartAt, SettingsRequest, Option<&PatternDefaults>),
+    ) -> Result<Membership, GroupError> {
+        let name = GroupName {
+            topic: topic.clone(),
+            group: self.group.clone(),
+            ephemeral: self.ephemeral,
+        };
+        let join = |reply| {
+            let join = Join {
+                member: core.number(),
+                subscriber: self.subscriber.clone(),
+                start_at: start_at.clone(),
+                settings: settings.clone(),
+                pattern: pattern.cloned(),
+            };
+            Command::Join(Box::new(join), reply)
+        };
+        registry.call(&name, join).await
+    }
+}

@@ -1,0 +1,166 @@
+//! What only the connection's task calls: deliveries in, answers out, connections that come and go.
+
+use super::{CreditExceeded, PendingWork, QueuedDelivery, Shared};
+use crate::error::ServerError;
+use crate::id::Id;
+use crate::subscription::{AckRun, Ended};
+use prombus_api::options::Position;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+impl Shared {
+    /// Puts deliveries in the queue, in their order.
+    pub(crate) fn deliver(&self, events: &mut Vec<QueuedDelivery>) -> Result<(), CreditExceeded> {
+        let mut inner = self.inner();
+        if inner.is_gone || inner.ended.is_some() {
+            events.clear();
+            return Ok(());
+        }
+        if let Some(last) = events.last() {
+            inner.last = Some((last.event.seq(), last.event.ts()));
+        }
+        if inner.late.is_empty() {
+            inner.queue.extend(events.drain(..));
+        } else {
+            inner.deliver_unless_acked(events);
+        }
+        let is_too_many = inner.queue.len() > self.options.max_in_flight;
+        drop(inner);
+        self.arrived.notify_one();
+        if is_too_many {
+            Err(CreditExceeded)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Takes what the subscriber wants; acknowledgements only where they should go now.
+    pub(crate) fn take_work(&self, flush_acks: bool) -> PendingWork {
+        let mut inner = self.inner();
+        inner.is_dirty = false;
+        let mut work = PendingWork {
+            settles: std::mem::take(&mut inner.settles),
+            is_paused: inner.is_paused,
+            is_gone: inner.is_gone,
+            ..PendingWork::default()
+        };
+        if flush_acks || inner.is_urgent || inner.is_gone {
+            inner.is_urgent = false;
+            inner.ack_count = 0;
+            work.acks = std::mem::take(&mut inner.acks);
+        }
+        work.has_more_acks = !inner.acks.is_empty();
+        work
+    }
+
+    /// The task has seen that there is something, and comes back to it.
+    pub(crate) fn clear_dirty(&self) {
+        self.inner().is_dirty = false;
+    }
+
+    /// Whether it was let go of and has nothing left to send.
+    pub(crate) fn is_done(&self) -> bool {
+        let inner = self.inner();
+        inner.is_gone && (inner.acks.is_empty() || self.named_group.is_none())
+    }
+
+    /// The server has the subscription.
+    pub(crate) fn open(&self, group: Option<&str>) {
+        let mut inner = self.inner();
+        if let Some(group) = group {
+            inner.group = Some(group.into());
+        }
+        if let Some(opened) = inner.opened.take() {
+            // The waiter may have gone away; then the subscription has been let go of.
+            let _ = opened.send(Ok(()));
+        }
+    }
+
+    /// The server refused the subscription.
+    pub(crate) fn refuse(&self, error: ServerError) {
+        let opened = self.inner().opened.take();
+        if let Some(opened) = opened {
+            let _ = opened.send(Err(error.clone().into()));
+        }
+        self.end(Ended::Refused(error));
+    }
+
+    /// The connection is gone, and with it the leases. `lost` are acknowledgements that it may not have delivered.
+    pub(crate) fn disconnect(&self, lost: Vec<AckRun>) {
+        let mut inner = self.inner();
+        inner.epoch += 1;
+        inner.queue.clear();
+        inner.settles.clear();
+        inner.handed_out = 0;
+        if self.named_group.is_none() {
+            // The group is gone too.
+            inner.acks.clear();
+            inner.ack_count = 0;
+            return;
+        }
+        for run in &lost {
+            inner.late.extend(run.ids.iter().copied());
+        }
+        let waiting = std::mem::replace(&mut inner.acks, lost);
+        for run in &waiting {
+            inner.late.extend(run.ids.iter().copied());
+        }
+        inner.acks.extend(waiting);
+        inner.ack_count = inner.acks.iter().map(|run| run.ids.len()).sum();
+        inner.is_urgent = inner.ack_count > 0;
+    }
+
+    /// The server has taken these acknowledgements.
+    pub(crate) fn acknowledged(&self, ids: &[Id]) {
+        let mut inner = self.inner();
+        if !inner.late.is_empty() {
+            for id in ids {
+                inner.late.remove(id);
+            }
+        }
+    }
+
+    /// Acknowledgements that have to be sent once more.
+    pub(crate) fn ack_again(self: &Arc<Self>, run: AckRun) {
+        let mut inner = self.inner();
+        inner.ack_count += run.ids.len();
+        inner.acks.push(run);
+        self.mark_dirty_locked(&mut inner);
+    }
+
+    /// The number of the connection that deliveries come on.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.inner().epoch
+    }
+
+    /// Whether acknowledgements wait to be sent.
+    pub(crate) fn has_acks(&self) -> bool {
+        !self.inner().acks.is_empty()
+    }
+
+    /// Who waits for the subscription to be gone.
+    pub(crate) fn take_gone(&self) -> Option<oneshot::Sender<()>> {
+        self.inner().gone.take()
+    }
+
+    /// Where to subscribe from. A durable group has its cursor. One that is made anew for each connection goes on
+    /// behind the last event that came.
+    pub(crate) fn start(&self) -> Position {
+        let last = self.inner().last;
+        match (last, &self.named_group) {
+            (Some((seq, _)), None) if self.is_single_topic() => Position::Seq(seq + 1),
+            (Some((_, ts)), None) => Position::Ts(ts),
+            _ => self.options.from.clone(),
+        }
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn end(&self, why: Ended) {
+        self.inner().finish(why);
+        self.arrived.notify_one();
+    }
+
+    fn is_single_topic(&self) -> bool {
+        !self.topic.contains('*') && self.options.topics.is_empty()
+    }
+}

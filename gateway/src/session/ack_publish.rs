@@ -1,0 +1,256 @@
+//! ACK with `publish`: results are published atomically with the acknowledgement of their input. Consecutive frames of
+//! one topic share a batch, each as a transaction of its own.
+
+use super::correlation_ids::CorrelationIds;
+use super::outbound::Outbound;
+use super::publish_batch::write_api_error;
+use super::subscriptions::{Member, Subscriptions};
+use crate::api_error::ApiError;
+use crate::error_log::ErrorSource;
+use crate::gateway::Gateway;
+use crate::to_bus::to_bus_publish_options;
+use prombus::error::AckPublishError;
+use prombus::{AckPublish, AckPublishesFuture, PublishBatch, Published};
+use prombus_api::Code;
+use prombus_api::frames::{Ids, Publish, PublishedFrame, write_ack_published};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// The most frames of one batch.
+const MAX_BATCH_ACK_PUBLISHES: usize = 1_024;
+
+/// Frames that were not sent to the bus yet.
+#[derive(Debug)]
+pub(super) struct AckPublishBatch {
+    topic: Arc<str>,
+    steps: Vec<AckPublish>,
+    frames: PendingFrames,
+}
+
+/// Frames that were sent to the bus.
+pub(super) struct PendingAckPublish {
+    future: Pin<Box<dyn AckPublishesFuture>>,
+    topic: Arc<str>,
+    frames: PendingFrames,
+    /// The results, once they are known.
+    results: Option<Vec<Result<Vec<Published>, AckPublishError>>>,
+}
+
+/// Frames that wait for their replies.
+#[derive(Debug)]
+struct PendingFrames {
+    /// Number of the subscription.
+    member: u64,
+    correlation_ids: CorrelationIds,
+    frames: Vec<PendingFrame>,
+    /// The bytes of all payloads.
+    bytes: usize,
+}
+
+/// What is frame of one frame.
+#[derive(Debug)]
+struct PendingFrame {
+    /// The hashes of the ids.
+    hashes: Vec<u64>,
+    /// Where its events go, one for each.
+    topics: Vec<Arc<str>>,
+}
+
+/// The events that one frame publishes.
+pub(super) struct AckPublishEvents {
+    batch: PublishBatch,
+    topics: Vec<Arc<str>>,
+    bytes: usize,
+}
+
+impl AckPublishEvents {
+    pub(super) fn new(batch: PublishBatch) -> Self {
+        Self {
+            batch,
+            topics: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, topic: Arc<str>, publish: &Publish<'_>) {
+        self.batch.add(
+            &topic,
+            publish.payload,
+            &to_bus_publish_options(&publish.options),
+        );
+        self.bytes += publish.payload.len();
+        self.topics.push(topic);
+    }
+
+    /// How many events go to each topic.
+    pub(super) fn counts(&self) -> BTreeMap<&str, u32> {
+        let mut counts = BTreeMap::new();
+        for topic in &self.topics {
+            *counts.entry(&**topic).or_default() += 1;
+        }
+        counts
+    }
+}
+
+impl Member {
+    /// The one topic that events came from, where the client named them by its pattern.
+    pub(super) fn topic_of(&self, ids: &Ids<'_>) -> Result<Arc<str>, ApiError> {
+        let mut found: Option<&Arc<str>> = None;
+        for id in ids.as_slice() {
+            let Some(topic) = self.in_flight.topic_of(self.in_flight.hash(id)) else {
+                let message = format!(
+                    "{id:?} is no longer in flight; use its own topic instead of the pattern"
+                );
+                return Err(ApiError::new(Code::UnknownId, message));
+            };
+            if found.is_some_and(|found| found != topic) {
+                let message = "ids: must be of one topic";
+                return Err(ApiError::new(Code::BadFrame, message));
+            }
+            found = Some(topic);
+        }
+        let none = || ApiError::new(Code::BadFrame, "ids: must not be empty");
+        found.cloned().ok_or_else(none)
+    }
+}
+
+impl AckPublishBatch {
+    pub(super) fn new(member: &Member, topic: Arc<str>) -> Self {
+        Self {
+            topic,
+            steps: Vec::new(),
+            frames: PendingFrames {
+                member: member.number,
+                correlation_ids: CorrelationIds::default(),
+                frames: Vec::new(),
+                bytes: 0,
+            },
+        }
+    }
+
+    /// Whether frames of this topic through this subscription fit into the batch.
+    pub(super) fn fits(&self, member: &Member, topic: &str) -> bool {
+        self.frames.member == member.number
+            && *self.topic == *topic
+            && self.steps.len() < MAX_BATCH_ACK_PUBLISHES
+    }
+
+    pub(super) fn add(
+        &mut self,
+        member: &Member,
+        ids: &Ids<'_>,
+        results: AckPublishEvents,
+        corr: Option<&str>,
+    ) {
+        let ids = ids.as_slice();
+        self.steps.push(AckPublish {
+            ids: ids.iter().map(|id| (**id).to_owned()).collect(),
+            batch: results.batch,
+        });
+        self.frames.bytes += results.bytes;
+        self.frames.correlation_ids.push(corr);
+        self.frames.frames.push(PendingFrame {
+            hashes: ids.iter().map(|id| member.in_flight.hash(id)).collect(),
+            topics: results.topics,
+        });
+    }
+
+    pub(super) fn member(&self) -> u64 {
+        self.frames.member
+    }
+
+    /// Sends them to the bus.
+    pub(super) fn send(self, member: &Member) -> PendingAckPublish {
+        let future = member.control.ack_ids_and_publish(&self.topic, self.steps);
+        PendingAckPublish {
+            future: Box::pin(future),
+            topic: self.topic,
+            frames: self.frames,
+            results: None,
+        }
+    }
+}
+
+impl PendingAckPublish {
+    /// How many frames wait for a reply.
+    pub(super) fn frames(&self) -> usize {
+        self.frames.frames.len()
+    }
+
+    /// The bytes that are on their way to the store.
+    pub(super) fn bytes(&self) -> usize {
+        self.frames.bytes
+    }
+
+    /// Polls for the results.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.results.is_none()
+            && let Poll::Ready(results) = self.future.as_mut().poll(context)
+        {
+            self.results = Some(results);
+        }
+        match &self.results {
+            Some(_) => Poll::Ready(()),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Writes the replies to the frames, and counts what became of the events.
+    pub(super) fn reply(
+        self,
+        (gateway, source): (&Gateway, &ErrorSource<'_>),
+        subscriptions: &mut Subscriptions,
+        outbound: &mut Outbound,
+    ) {
+        let Self { frames, topic, .. } = self;
+        let now = gateway.now();
+        let results = self.results.unwrap_or_default().into_iter();
+        let pending = frames.correlation_ids.iter().zip(frames.frames.iter());
+        for ((corr, frame), result) in pending.zip(results) {
+            let published = match result {
+                Ok(published) => published,
+                Err(error) => {
+                    let error = ApiError::from(error);
+                    gateway.log_error(&error, source);
+                    write_api_error(outbound, &error, corr);
+                    continue;
+                }
+            };
+            frame.count(gateway, &published);
+            if let Some(in_flight) = subscriptions.in_flight_of(frames.member) {
+                for &hash in &frame.hashes {
+                    in_flight.ack_published(gateway, &topic, hash, now);
+                }
+            }
+            if corr.is_some() {
+                outbound.frame(|out| {
+                    write_ack_published(out, &frame.published_frames(&published), corr)
+                });
+            }
+        }
+    }
+}
+
+impl PendingFrame {
+    /// Counts what was stored; a duplicate was stored before.
+    fn count(&self, gateway: &Gateway, published: &[Published]) {
+        let published = self.topics.iter().zip(published);
+        for (topic, _) in published.filter(|(_, published)| !published.duplicate) {
+            gateway.metrics.topic(topic).published.increment();
+        }
+    }
+
+    fn published_frames<'a>(&'a self, published: &'a [Published]) -> Vec<PublishedFrame<'a>> {
+        let published = self.topics.iter().zip(published);
+        let frames = published.map(|(topic, published)| PublishedFrame {
+            topic: Cow::Borrowed(topic),
+            id: Cow::Borrowed(published.id.as_str()),
+            seq: published.seq,
+            duplicate: published.duplicate,
+        });
+        frames.collect()
+    }
+}

@@ -1,0 +1,42 @@
+//! Keeping topics and keyed records apart from events: what a segment changed of them is written to a state run before
+//! it is sealed, and runs are merged when enough of them have gathered.
+
+use crate::damage::read_damage;
+use crate::files::File;
+use crate::shared::Shared;
+use crate::state_runs::{Merging, NetChanges, remove_replaced};
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+impl Shared {
+    /// Makes what a full segment changed beside its events durable, unless it is already.
+    pub(super) fn store_state_changes(&self, number: u64, file: &Arc<dyn File>) -> io::Result<()> {
+        if self.state_runs.covered_to() >= number {
+            return Ok(());
+        }
+        let changes = NetChanges::of_segment(file, self.log_id)?;
+        if !changes.damage.is_empty() {
+            self.quarantine(number, &**file)?;
+        }
+        for range in &changes.damage {
+            let damage = read_damage(number, &**file, range.clone())?;
+            self.damage.add(&*self.files, &damage);
+        }
+        let bytes = changes.write(&*self.files, &self.state_runs, number, self.log_id)?;
+        self.stats.written.state(bytes);
+        Ok(())
+    }
+
+    /// Merges state runs as long as enough of them have gathered. Segments are sealed meanwhile.
+    pub(super) fn merge_state_runs(&self) -> io::Result<()> {
+        let merging = self.state_runs.merging.lock();
+        let _one_at_a_time = merging.unwrap_or_else(PoisonError::into_inner);
+        while let Some(merging) = Merging::due(&self.state_runs.all()) {
+            let merged = merging.write(&*self.files, &self.damage)?;
+            self.stats.written.state(merged.bytes);
+            let replaced = self.state_runs.add(merged);
+            remove_replaced(&*self.files, merged.to, &replaced)?;
+        }
+        Ok(())
+    }
+}

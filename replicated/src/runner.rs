@@ -1,0 +1,451 @@
+//! The task of a node: sends what waits as one message at a time, follows the shared log, applies what comes, and finds
+//! out when the log is away and when it is back.
+//!
+//! Whatever becomes of an append, its message counts at most once, so one whose answer was lost is sent again until it is
+//! seen in the log. Callers do not wait for that longer than [`Options::patience`](crate::Options::patience).
+
+use crate::applier::{Applied, Applier, ApplyError};
+use crate::flight::{Flight, Sender, durability_of};
+use crate::queue::{Queue, Work};
+use crate::shared_log::{
+    AppendError, Bounds, Entry, FollowError, Follower, SharedLog, Unavailable,
+};
+use crate::state::{Options, SharedState};
+use prombus_store::{Answer, Clock, CommitError, Receipt, Store};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+/// How often it looks whether something is due.
+const TICK: Duration = Duration::from_millis(50);
+/// After so long without a sign of the log it is asked where it ends.
+const SILENCE: Duration = Duration::from_secs(1);
+/// The same while it is away.
+const SILENCE_WHILE_AWAY: Duration = Duration::from_millis(200);
+/// The pause before a message whose answer was lost is sent again; it doubles up to the second.
+const FIRST_RESEND: Duration = Duration::from_millis(100);
+const LAST_RESEND: Duration = Duration::from_secs(1);
+/// The log has to say so many times in a row that it ends before what was applied: whoever answers after an election may
+/// not know yet what it will find.
+const MAX_BEHIND: u32 = 5;
+
+/// The node's task.
+pub(crate) struct Runner {
+    log: Arc<dyn SharedLog>,
+    applier: Applier,
+    store: Arc<dyn Store>,
+    /// Gone when the node cannot go on.
+    follower: Option<Follower>,
+    queue: Arc<Queue>,
+    state: Arc<SharedState>,
+    clock: Arc<dyn Clock>,
+    options: Options,
+    boot: u64,
+    flight: Option<Flight>,
+    append: Option<Answer<u64, AppendError>>,
+    appended_at: Instant,
+    probe: Option<Answer<Bounds, Unavailable>>,
+    /// When the log was last heard of.
+    heard_at: Instant,
+    probed_at: Instant,
+    maintained_at: Instant,
+    has_changed: bool,
+    behind: u32,
+    is_outvoted: bool,
+}
+
+impl Runner {
+    pub(crate) fn new(
+        log: Arc<dyn SharedLog>,
+        applier: Applier,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        (queue, state): (Arc<Queue>, Arc<SharedState>),
+        options: Options,
+    ) -> Self {
+        let now = Instant::now();
+        let follower = log.follow(applier.follow_after());
+        Self {
+            log,
+            applier,
+            store,
+            follower: Some(follower),
+            queue,
+            state,
+            clock,
+            boot: options.boot,
+            options,
+            flight: None,
+            append: None,
+            appended_at: now,
+            probe: None,
+            heard_at: now,
+            probed_at: now,
+            maintained_at: now,
+            has_changed: true,
+            behind: 0,
+            is_outvoted: false,
+        }
+    }
+
+    /// Runs until the queue is closed and what was in it is done.
+    pub(crate) async fn run(mut self) {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            if self.flight.is_none() {
+                self.begin();
+            }
+            if self.is_done() {
+                return;
+            }
+            let has_follower = self.follower.is_some();
+            tokio::select! {
+                biased;
+                entry = next_of(&mut self.follower), if has_follower => self.follow(entry).await,
+                answer = of(&mut self.append) => self.appended(answer).await,
+                bounds = of(&mut self.probe) => self.probed(bounds),
+                () = self.queue.filled(), if self.flight.is_none() => {}
+                _ = ticks.tick() => self.tick(),
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let is_awaited = self.flight.as_ref().is_some_and(Flight::is_awaited);
+        self.queue.is_closed() && !is_awaited && self.queue.is_settled()
+    }
+
+    /// Sends what waits.
+    fn begin(&mut self) {
+        let sender = self.sender();
+        let now_ms = self.clock.now_ms();
+        let store = &self.store;
+        let topic_durability = |topic: &Arc<str>| Some(store.topic(topic)?.options.durability);
+        self.flight = Flight::gather(&self.queue, sender, now_ms, |batch| {
+            durability_of(batch, topic_durability)
+        });
+        self.send();
+    }
+
+    fn sender(&self) -> Sender {
+        Sender {
+            boot: self.boot,
+            last_number: self.applier.last_number(self.boot),
+            progress: self.applier.progress(),
+            max_message_bytes: self.log.description().max_message_bytes,
+        }
+    }
+
+    /// Appends the next message of the flight.
+    fn send(&mut self) {
+        let Some(flight) = &mut self.flight else {
+            return;
+        };
+        flight.resend_at = None;
+        self.appended_at = Instant::now();
+        let append = self.log.append(flight.message(), flight.durability);
+        let patience = self.options.patience;
+        self.append = Some(Box::pin(async move {
+            let unanswered = |_| AppendError::Unknown {
+                cause: "no acknowledgement".into(),
+            };
+            timeout(patience, append).await.map_err(unanswered)?
+        }));
+    }
+
+    /// An append was answered.
+    async fn appended(&mut self, answer: Result<u64, AppendError>) {
+        match answer {
+            Ok(position) => {
+                self.heard_at = Instant::now();
+                self.state.set_rejection(None);
+                self.state.note_round_trip(self.appended_at.elapsed());
+                self.state.note_last(position);
+                let is_next = position == self.applier.progress().position + 1;
+                // Else it is applied when the follower comes to it.
+                if is_next && let Some(flight) = &self.flight {
+                    let message = flight.message();
+                    self.apply(Entry { position, message }).await;
+                }
+            }
+            Err(AppendError::Rejected { cause }) => self.rejected(&cause),
+            Err(AppendError::Unknown { cause }) => self.resend_later(&cause, true),
+        }
+    }
+
+    fn rejected(&mut self, cause: &Arc<str>) {
+        self.state.set_rejection(Some(cause.clone()));
+        match &mut self.flight {
+            Some(flight) if !flight.is_uncertain => {
+                let (replies, bytes) = flight.take_replies();
+                let error = CommitError::Unavailable {
+                    cause: cause.clone(),
+                };
+                let outcomes = replies.into_iter().map(|reply| (reply, Err(error.clone())));
+                self.queue.finish(outcomes, bytes);
+                self.flight = None;
+            }
+            _ => self.resend_later(cause, false),
+        }
+    }
+
+    fn resend_later(&mut self, cause: &Arc<str>, is_uncertain: bool) {
+        let Some(flight) = &mut self.flight else {
+            return;
+        };
+        tracing::debug!(%cause, attempts = flight.attempts, "a commit was not acknowledged and is sent again");
+        let pause = FIRST_RESEND.saturating_mul(1 << flight.attempts.min(10));
+        flight.attempts += 1;
+        flight.is_uncertain |= is_uncertain;
+        flight.resend_at = Some(Instant::now() + pause.min(LAST_RESEND));
+    }
+
+    async fn follow(&mut self, entry: Option<Result<Entry, FollowError>>) {
+        match entry {
+            Some(Ok(entry)) => {
+                self.heard_at = Instant::now();
+                self.state.note_last(entry.position);
+                self.apply(entry).await;
+            }
+            Some(Err(error)) => self.end(&error.to_string()),
+            None => self.end("the shared log was closed"),
+        }
+    }
+
+    /// Applies a message, and goes on with the flight if it is the flight's.
+    async fn apply(&mut self, entry: Entry) {
+        let is_own = entry.position > self.applier.progress().position
+            && self
+                .flight
+                .as_ref()
+                .is_some_and(|flight| flight.is_next(&entry.message));
+        let own = match &mut self.flight {
+            Some(flight) if is_own && flight.is_last() => Some(flight.take_batches()),
+            _ => None,
+        };
+        match self.applier.apply(&entry, own).await {
+            Ok(Applied::Old) => return,
+            Ok(Applied::Part) if is_own => {
+                self.append = None;
+                if self.flight.as_mut().is_some_and(Flight::advance) {
+                    self.send();
+                }
+            }
+            Ok(Applied::Whole(outcomes)) => {
+                self.has_changed = true;
+                if is_own {
+                    self.finish(outcomes);
+                }
+            }
+            Ok(Applied::Part | Applied::Void) => {}
+            Err(error @ (ApplyError::Newer { .. } | ApplyError::OutOfOrder { .. })) => {
+                self.end(&error.to_string());
+            }
+            Err(ApplyError::Copy(error)) => self.end(&error.to_string()),
+        }
+        self.state.note_applied(&self.applier);
+        self.renumber();
+        self.judge_copy();
+    }
+
+    /// The flight is applied: its callers hear what came of it.
+    fn finish(&mut self, outcomes: Vec<Result<Receipt, CommitError>>) {
+        self.append = None;
+        let Some(mut flight) = self.flight.take() else {
+            return;
+        };
+        let (replies, bytes) = flight.take_replies();
+        // Maintenance has no outcome of its own.
+        let outcomes = outcomes
+            .into_iter()
+            .chain(std::iter::repeat_with(|| Ok(Receipt::default())));
+        self.queue.finish(replies.into_iter().zip(outcomes), bytes);
+        if self.state.is_away() && !self.is_outvoted {
+            self.recovered();
+        }
+    }
+
+    /// Gives the flight's messages other numbers where those they have cannot count any more: another message took one,
+    /// or this boot was forgotten.
+    fn renumber(&mut self) {
+        let Some(flight) = &self.flight else {
+            return;
+        };
+        let last_number = self.applier.last_number(self.boot);
+        if flight.next_number() == last_number + 1 {
+            return;
+        }
+        if last_number == 0 {
+            self.boot = self.boot.wrapping_add(1) ^ self.clock.now_ms().rotate_left(32);
+        }
+        let sender = self.sender();
+        if let Some(flight) = &mut self.flight {
+            flight.number(sender);
+        }
+        self.send();
+    }
+
+    /// Stops taking commits while other nodes have something else.
+    fn judge_copy(&mut self) {
+        let is_outvoted = self.applier.is_outvoted();
+        if is_outvoted && !self.is_outvoted {
+            let position = self.applier.progress().position;
+            self.fail(&format!(
+                "this node's copy differs from those of other nodes at position {position} of the shared log; \
+                 restart the node with an empty copy"
+            ));
+        } else if self.is_outvoted && !is_outvoted {
+            self.recovered();
+        }
+        self.is_outvoted = is_outvoted;
+    }
+
+    fn tick(&mut self) {
+        if self.follower.is_none() {
+            return;
+        }
+        let now = Instant::now();
+        let url = &self.log.description().url;
+        if let Some(flight) = &self.flight {
+            let is_late = now - flight.began >= self.options.patience;
+            let is_due = flight.resend_at.is_some_and(|at| now >= at);
+            if is_late && flight.is_awaited() {
+                let waited_ms = (now - flight.began).as_millis();
+                self.fail(&format!(
+                    "{url} has not acknowledged a commit for {waited_ms} ms"
+                ));
+            }
+            if is_due && self.append.is_none() {
+                self.send();
+            }
+        }
+        let is_away = self.state.is_away();
+        let silent = now - self.heard_at;
+        if silent >= self.options.patience + SILENCE && !is_away {
+            let url = &self.log.description().url;
+            self.fail(&format!(
+                "{url} has not answered for {} ms",
+                silent.as_millis()
+            ));
+        }
+        let pause = if is_away { SILENCE_WHILE_AWAY } else { SILENCE };
+        if self.probe.is_none()
+            && (now - self.probed_at).min(silent_unless(is_away, silent)) >= pause
+        {
+            self.start_probe(now);
+        }
+        self.maintain_if_due(now);
+    }
+
+    fn start_probe(&mut self, now: Instant) {
+        self.probed_at = now;
+        let bounds = self.log.bounds();
+        let patience = self.options.patience;
+        self.probe = Some(Box::pin(async move {
+            let unanswered = |_| Unavailable {
+                cause: "no answer".into(),
+            };
+            timeout(patience, bounds).await.map_err(unanswered)?
+        }));
+    }
+
+    /// The log said where it begins and ends, or did not.
+    fn probed(&mut self, bounds: Result<Bounds, Unavailable>) {
+        let Ok(bounds) = bounds else {
+            return;
+        };
+        self.heard_at = Instant::now();
+        self.state.note_bounds(bounds);
+        let applied = self.applier.progress().position;
+        self.behind = if bounds.last < applied {
+            self.behind + 1
+        } else {
+            0
+        };
+        if self.behind >= MAX_BEHIND {
+            let last = bounds.last;
+            return self.end(&FollowError::Behind { applied, last }.to_string());
+        }
+        let is_caught_up = applied >= bounds.last && self.flight.is_none();
+        if is_caught_up && self.state.is_away() && !self.is_outvoted {
+            self.recovered();
+        }
+    }
+
+    /// Sends a mark at which every node applies retention and compaction, where there may be something to do.
+    fn maintain_if_due(&mut self, now: Instant) {
+        let is_due = now - self.maintained_at >= self.options.maintenance_interval;
+        if !is_due || !self.has_changed || self.state.is_away() {
+            return;
+        }
+        self.maintained_at = now;
+        let topics = self.store.topics();
+        let needs_it = topics.iter().any(|topic| {
+            let options = &topic.options;
+            let limits = [options.retention_ms, options.max_bytes, options.max_events];
+            options.compaction || limits.iter().any(Option::is_some)
+        });
+        // Where events grow old there is something to do later, even if nothing more comes.
+        self.has_changed = topics
+            .iter()
+            .any(|topic| topic.options.retention_ms.is_some() && topic.events > 0);
+        if needs_it {
+            drop(self.queue.push(Work::Maintenance));
+        }
+    }
+
+    /// Refuses commits until the log is back. What was sent may still happen.
+    fn fail(&mut self, cause: &str) {
+        tracing::error!(%cause, "commits are refused");
+        let cause: Arc<str> = cause.into();
+        self.queue.set_failure(Some(cause.clone()));
+        self.state.set_away(true);
+        if let Some(flight) = &mut self.flight {
+            let (replies, bytes) = flight.take_replies();
+            let error = CommitError::Unknown {
+                cause: cause.clone(),
+            };
+            let outcomes = replies.into_iter().map(|reply| (reply, Err(error.clone())));
+            self.queue.finish(outcomes, bytes);
+        }
+        self.queue.fail_waiting(&CommitError::Unavailable { cause });
+    }
+
+    fn recovered(&mut self) {
+        if self.follower.is_some() {
+            tracing::info!(url = self.log.description().url, "commits are taken again");
+            self.queue.set_failure(None);
+            self.state.set_away(false);
+        }
+    }
+
+    /// The node cannot go on; what it has can be read.
+    fn end(&mut self, cause: &str) {
+        self.follower = None;
+        self.append = None;
+        self.probe = None;
+        self.fail(cause);
+        self.flight = None;
+        self.state.set_ended();
+    }
+}
+
+/// While the log is away it is asked again and again, whatever it says.
+fn silent_unless(is_away: bool, silent: Duration) -> Duration {
+    if is_away { Duration::MAX } else { silent }
+}
+
+async fn next_of(follower: &mut Option<Follower>) -> Option<Result<Entry, FollowError>> {
+    follower.as_mut()?.next().await
+}
+
+/// The answer once it is there; none comes where nothing was asked.
+async fn of<T, E>(answer: &mut Option<Answer<T, E>>) -> Result<T, E> {
+    let Some(waiting) = answer else {
+        return std::future::pending().await;
+    };
+    let answered = waiting.await;
+    *answer = None;
+    answered
+}

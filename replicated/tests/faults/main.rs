@@ -1,0 +1,8 @@
+//! What a replicated store does when its shared log misbehaves.
+#![cfg(test)]
+
+mod away;
+mod edited;
+mod nodes;
+mod parts;
+mod support;

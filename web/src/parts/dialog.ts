@@ -1,0 +1,58 @@
+/** Dialogs on the browser's own element, which keeps the focus inside and closes with Escape. */
+
+import { type Child, h, replace } from "../dom.js";
+import { messageOf } from "./notice.js";
+
+export interface DialogOptions {
+  title: string;
+  body: Child[];
+  /** The button that does it. */
+  action: string;
+  /** It destroys something. */
+  isDangerous?: boolean;
+  /** Does it; an error is shown and the dialog stays open. */
+  run: () => Promise<void> | void;
+  /** Cannot be dismissed. */
+  isRequired?: boolean;
+}
+
+/** Opens a dialog; resolves when it is closed, with whether the action was done. */
+export function openDialog(options: DialogOptions): Promise<boolean> {
+  return new Promise((resolve) => {
+    let isDone = false;
+    const problem = h("div", { class: "dialog-error", role: "alert" });
+    const action = h("button", { type: "submit", class: `button ${options.isDangerous ? "button-danger" : "button-primary"}` }, options.action);
+    const cancel = h("button", { type: "button", class: "button", onclick: () => dialog.close() }, "Cancel");
+    const form = h("form", { method: "dialog" },
+      h("h2", {}, options.title), h("div", { class: "dialog-body" }, ...options.body), problem,
+      h("div", { class: "dialog-actions" }, !options.isRequired && cancel, action));
+    const dialog = h("dialog", { "aria-label": options.title }, form);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      replace(problem);
+      action.disabled = true;
+      void Promise.resolve()
+        .then(options.run)
+        .then(() => {
+          isDone = true;
+          dialog.close();
+        })
+        .catch((error: unknown) => replace(problem, messageOf(error)))
+        .finally(() => (action.disabled = false));
+    });
+    dialog.addEventListener("cancel", (event) => {
+      if (options.isRequired) event.preventDefault();
+    });
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(isDone);
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+/** Asks before something that cannot be undone. */
+export function confirmDialog(title: string, text: string, action: string, run: () => Promise<void>): Promise<boolean> {
+  return openDialog({ title, body: [h("p", {}, text)], action, isDangerous: true, run });
+}
