@@ -62,11 +62,7 @@ impl Shared {
             maintenance.wanted = false;
             drop(maintenance);
             let outcome = self.seal_full_segments();
-            if matches!(outcome, Ok(1..)) {
-                self.maintenance().has_sealed = true;
-                self.maintenance_wake.notify_all();
-            }
-            keep_failure(&self.stats.seal_failure, outcome.map(drop));
+            keep_failure(&self.stats.seal_failure, outcome);
         }
     }
 

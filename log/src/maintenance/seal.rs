@@ -55,10 +55,10 @@ impl Progress {
 }
 
 impl Shared {
-    /// Seals every segment that is full. Returns how many there were.
-    pub(crate) fn seal_full_segments(&self) -> io::Result<usize> {
+    /// Seals every segment that is full. Maintenance is woken for each: on a busy log the next one is full before this
+    /// one is sealed, and this does not return.
+    pub(crate) fn seal_full_segments(&self) -> io::Result<()> {
         let _one_at_a_time = self.sealing.guard();
-        let mut count = 0;
         while let Some(full) = self.oldest_full() {
             let number = full.number;
             // From now on the one behind it is known to be there.
@@ -90,9 +90,10 @@ impl Shared {
                 self.files.remove(&data_name(number))?;
                 self.files.sync_names()?;
             }
-            count += 1;
+            self.maintenance().has_sealed = true;
+            self.maintenance_wake.notify_all();
         }
-        Ok(count)
+        Ok(())
     }
 
     fn oldest_full(&self) -> Option<Full> {
