@@ -27,11 +27,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Merges state runs as long as enough of them have gathered. Segments are sealed meanwhile.
+    /// Merges state runs as long as enough of them have gathered. Segments are sealed meanwhile, and their runs are left
+    /// for the next time: on a busy log they come as fast as they are merged, and retention waits for the end of this.
     pub(super) fn merge_state_runs(&self) -> io::Result<()> {
         let merging = self.state_runs.merging.lock();
         let _one_at_a_time = merging.unwrap_or_else(PoisonError::into_inner);
-        while let Some(merging) = Merging::due(&self.state_runs.all()) {
+        let up_to = self.state_runs.covered_to();
+        while let Some(merging) = Merging::due(&self.state_runs.all(), up_to) {
             let merged = merging.write(&*self.files, &self.damage)?;
             self.stats.written.state(merged.bytes);
             let replaced = self.state_runs.add(merged);

@@ -22,8 +22,9 @@ const TIER_FACTOR: u64 = 8;
 pub(crate) struct Merging(Vec<RunHeader>);
 
 impl Merging {
-    /// The next merge that is due.
-    pub(crate) fn due(runs: &[RunHeader]) -> Option<Self> {
+    /// The next merge that is due among the runs that end with this segment or before it.
+    pub(crate) fn due(runs: &[RunHeader], up_to: u64) -> Option<Self> {
+        let runs = &runs[..runs.partition_point(|run| run.to <= up_to)];
         let sizes: Vec<u64> = runs.iter().map(|run| run.bytes).collect();
         Some(Self(runs[plan(&sizes)?].to_vec()))
     }

@@ -121,7 +121,7 @@ proptest! {
             let changes = NetChanges::of_segment(&segment(&files, &records), LOG_ID).expect("a scan");
             changes.write(&files, &runs, number, LOG_ID).expect("a run");
             records.into_iter().for_each(|record| model.apply(record));
-            let merging = Merging::due(&runs.all());
+            let merging = Merging::due(&runs.all(), number);
             if let Some(merging) = merging.filter(|_| merges[number as usize % 14]) {
                 let merged = merging.write(&files, &damage).expect("a merged run");
                 let replaced = runs.add(merged);
@@ -160,4 +160,21 @@ fn small_runs_are_merged_without_touching_the_large_ones() {
     // A larger one in between is not passed over.
     let cut = [&vec![SMALL; tier - 1][..], &[30 * MIB, SMALL]];
     assert_eq!(plan(&cut.concat()), None);
+}
+
+#[test]
+fn runs_that_are_added_meanwhile_wait_for_the_next_time() {
+    let tier = RUNS_OF_A_TIER as u64;
+    let runs = StateRuns::default();
+    let add = |from: u64, to: u64| {
+        runs.add(RunHeader::for_segments(from, to, 1, LOG_ID));
+    };
+    (1..=tier).for_each(|number| add(number, number));
+    let up_to = runs.covered_to();
+    assert!(Merging::due(&runs.all(), up_to).is_some());
+    // What the merge comes to, and what was sealed while it was written.
+    add(1, tier);
+    (tier + 1..=3 * tier).for_each(|number| add(number, number));
+    assert!(Merging::due(&runs.all(), up_to).is_none());
+    assert!(Merging::due(&runs.all(), runs.covered_to()).is_some());
 }
