@@ -127,6 +127,9 @@ pub struct MemberInfo {
     pub max_in_flight: u64,
     /// How many of these are left.
     pub room: u64,
+    /// How long it has held the event of this group that it holds longest; 0 where it holds none.
+    #[serde(default)]
+    pub oldest_in_flight_ms: u64,
 }
 
 /// What a group has done.

@@ -285,7 +285,11 @@ fn list_groups() -> Value {
         "listGroups",
         "The groups of a topic, or a page of all groups",
     )
-    .query("topic", text(), "The topic; all topics with a limit.")
+    .query(
+        "topic",
+        text(),
+        "The topic; all topics where it is left out, which needs a limit.",
+    )
     .query("group", text(), "Only this group.");
     let columns = [
         "topic",

@@ -96,4 +96,6 @@ pub struct MemberInfo {
     pub max_in_flight: usize,
     /// How many of these are left.
     pub room: usize,
+    /// How long it has held the one that it holds longest, of this group; 0 where it holds none.
+    pub oldest_in_flight_ms: u64,
 }

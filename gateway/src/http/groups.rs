@@ -22,11 +22,13 @@ const MAX_DAMAGE_SHOWN: usize = 20;
 
 /// The groups of a topic that the caller may know of.
 pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
-    let page = PageQuery::parse(&call.query()?)?;
+    let query = call.query()?;
+    let page = PageQuery::parse(&query)?;
     if page.limit.is_some() {
-        return super::pages::groups(&call, &page).await;
+        let named = (query.get("topic"), query.get("group"));
+        return super::pages::groups(&call, &page, named).await;
     }
-    let wanted = GroupQuery::parse(&call.query()?)?;
+    let wanted = GroupQuery::parse(&query)?;
     let groups = visible(&call, &wanted).await?;
     Ok(reply::json(&GroupList {
         groups: groups.into_iter().map(wire_group).collect(),

@@ -93,6 +93,10 @@ fn member() -> Value {
             ("in_flight", count("Events of this group that it holds.")),
             ("max_in_flight", count("How many it may hold.")),
             ("room", count("How many of these are left.")),
+            (
+                "oldest_in_flight_ms",
+                count("How long it has held the event that it holds longest."),
+            ),
         ],
         vec![],
     )

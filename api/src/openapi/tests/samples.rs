@@ -226,6 +226,7 @@ fn group() -> GroupInfo {
         in_flight: 1,
         max_in_flight: 1,
         room: 1,
+        oldest_in_flight_ms: 1,
     };
     GroupInfo {
         topic: text(),

@@ -141,7 +141,7 @@ impl Owner {
             ack_timeout_ms: settings.ack_timeout_ms,
             max_attempts: settings.max_attempts,
             ordering: settings.ordering,
-            members: self.member_infos(),
+            members: self.member_infos(now_ms),
             in_flight: stages.leased,
             waiting: stages.waiting,
             oldest_in_flight_ms: stages
@@ -151,13 +151,16 @@ impl Owner {
         })
     }
 
-    fn member_infos(&self) -> Vec<MemberInfo> {
+    fn member_infos(&self, now_ms: u64) -> Vec<MemberInfo> {
+        let oldest = self.state.oldest_leases();
+        let held_ms = |start_ms: &u64| now_ms.saturating_sub(*start_ms);
         let info = |member: &super::Member| MemberInfo {
             name: member.subscriber.name.clone(),
             paused: member.subscriber.is_paused(),
             in_flight: self.state.held_by(member.id),
             max_in_flight: member.subscriber.credit.limit(),
             room: member.subscriber.credit.room(),
+            oldest_in_flight_ms: oldest.get(&member.id).map_or(0, held_ms),
         };
         self.members.iter().map(info).collect()
     }

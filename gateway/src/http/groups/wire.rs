@@ -76,6 +76,7 @@ fn wire_member(member: MemberInfo) -> wire::MemberInfo {
         in_flight: member.in_flight as u64,
         max_in_flight: member.max_in_flight as u64,
         room: member.room as u64,
+        oldest_in_flight_ms: member.oldest_in_flight_ms,
     }
 }
 
