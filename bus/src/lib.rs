@@ -46,6 +46,7 @@ mod options;
 mod pattern;
 mod projector;
 mod publish;
+mod rfc3339;
 mod state;
 mod subscription;
 mod topic;

@@ -59,7 +59,7 @@ export interface Member {
 export interface GroupInfo {
   topic: string;
   group: string;
-  paused?: boolean;
+  paused: boolean;
   created_ms: number;
   cursor: number;
   tail: number;

@@ -8,7 +8,6 @@ import type { Page } from "../page.js";
 import { sparkline } from "../parts/chart.js";
 import { button, guard } from "../parts/fields.js";
 import { withAccess } from "../rights.js";
-import { hasPath } from "../server_paths.js";
 import { address, type Route } from "../router.js";
 import { changeDialog, removeGroup, seekDialog, setPaused, undoDialog } from "./group_actions.js";
 import { reasonBadge } from "./groups.js";
@@ -23,12 +22,10 @@ export function group(route: Route): Page {
   let isPaused = false;
   const again = (): void => void page.refresh?.();
   const seek = button("Move cursor…", () => void seekDialog(topic, name, again), { class: "button button-primary" });
-  const undo = button("Undo move…", () => void undoDialog(topic, name, again), { hidden: true });
-  const pause = button("Pause", () => void setPaused(topic, name, !isPaused, again), { hidden: true });
+  const undo = button("Undo move…", () => void undoDialog(topic, name, again));
+  const pause = button("Pause", () => void setPaused(topic, name, !isPaused, again));
   const change = button("Change…", () => void changeDialog(topic, name));
   const remove = button("Remove…", () => void removeGroup(topic, name), { class: "button button-danger" });
-  void hasPath("/cursors/undo").then((has) => (undo.hidden = !has));
-  void hasPath("/groups/pause").then((has) => (pause.hidden = !has));
   withAccess(({ admin }) => [seek, undo, pause, change, remove].forEach((control) => guard(control, admin, "administer this group")), topic, name);
   const element = h("div", { class: "view" },
     h("p", { class: "crumbs" }, h("a", { href: address("groups") }, "Groups"), " / ", h("a", { href: address("topics", [topic], { tab: "groups" }), class: "long-name" }, topic), " /"),

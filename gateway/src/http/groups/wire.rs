@@ -20,6 +20,8 @@ pub(super) fn wire_group(info: GroupInfo) -> wire::GroupInfo {
             Ordering::None => WireOrdering::None,
             Ordering::Key => WireOrdering::Key,
         },
+        paused: info.paused_since_ms.is_some(),
+        paused_since_ms: info.paused_since_ms,
         members: info.members.into_iter().map(wire_member).collect(),
         in_flight: info.in_flight as u64,
         waiting: info.waiting as u64,

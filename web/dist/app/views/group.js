@@ -4,7 +4,6 @@ import * as format from "../format.js";
 import { sparkline } from "../parts/chart.js";
 import { button, guard } from "../parts/fields.js";
 import { withAccess } from "../rights.js";
-import { hasPath } from "../server_paths.js";
 import { address } from "../router.js";
 import { changeDialog, removeGroup, seekDialog, setPaused, undoDialog } from "./group_actions.js";
 import { reasonBadge } from "./groups.js";
@@ -18,12 +17,10 @@ export function group(route) {
     let isPaused = false;
     const again = () => void page.refresh?.();
     const seek = button("Move cursor…", () => void seekDialog(topic, name, again), { class: "button button-primary" });
-    const undo = button("Undo move…", () => void undoDialog(topic, name, again), { hidden: true });
-    const pause = button("Pause", () => void setPaused(topic, name, !isPaused, again), { hidden: true });
+    const undo = button("Undo move…", () => void undoDialog(topic, name, again));
+    const pause = button("Pause", () => void setPaused(topic, name, !isPaused, again));
     const change = button("Change…", () => void changeDialog(topic, name));
     const remove = button("Remove…", () => void removeGroup(topic, name), { class: "button button-danger" });
-    void hasPath("/cursors/undo").then((has) => (undo.hidden = !has));
-    void hasPath("/groups/pause").then((has) => (pause.hidden = !has));
     withAccess(({ admin }) => [seek, undo, pause, change, remove].forEach((control) => guard(control, admin, "administer this group")), topic, name);
     const element = h("div", { class: "view" }, h("p", { class: "crumbs" }, h("a", { href: address("groups") }, "Groups"), " / ", h("a", { href: address("topics", [topic], { tab: "groups" }), class: "long-name" }, topic), " /"), h("div", { class: "view-head" }, h("h1", { class: "long-name" }, name, " ", badge), h("div", { class: "toolbar" }, seek, undo, pause, change, remove)), h("section", { class: "card" }, h("h2", {}, "Why it flows or does not"), why, lanes), tiles, h("section", { class: "card" }, h("h2", {}, "Members"), members));
     const page = {

@@ -62,8 +62,7 @@ class Tiles {
     #tiles = new Map();
     takeStatus(status, topics) {
         const { store } = status;
-        this.#set("Health", store?.failed ? "Failing" : "OK", store?.failed ?? `up ${format.duration(status.now_ms - status.started_ms)}`);
-        this.#set("Version", status.version, "");
+        this.#set("Health", store?.failed ? "Failing" : "OK", store?.failed ?? `up ${format.duration(status.now_ms - status.started_ms)}, ${status.version}`);
         this.#set("Topics", format.count(topics), "");
         if (!store)
             return;

@@ -11,7 +11,7 @@ export function projectorCard(projectors = []) {
     if (projectors.length === 0)
         return undefined;
     const head = h("tr", {}, ["Projector", "Reads", "Emits to", "State", "Lag", "Emitted", "Rejected"].map((name, at) => h("th", { scope: "col", class: at > 3 ? "is-number" : "" }, name)));
-    return h("section", { class: "card", "aria-labelledby": "projectors" }, h("h2", { id: "projectors" }, "Projectors"), h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Projectors" }, h("table", { class: "table" }, h("thead", {}, head), h("tbody", {}, projectors.map(row)))));
+    return h("section", { class: "card", "aria-labelledby": "projectors" }, h("h2", { id: "projectors" }, "Projectors"), h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Table of projectors" }, h("table", { class: "table" }, h("thead", {}, head), h("tbody", {}, projectors.map(row)))));
 }
 function row(projector) {
     const topic = (name) => h("a", { href: address("topics", [name]), class: "long-name" }, name);
