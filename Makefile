@@ -22,18 +22,19 @@ RUN_TESTS = $(if $(HAS_NEXTEST),cargo nextest run --config-file tests/nextest.to
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## Install rustfmt, clippy, a C++ compiler (for the fuzzer), Node and Chromium (for the SDK and the dashboard) where they are missing
+setup: ## Install rustfmt, clippy, a C++ compiler (for the fuzzer), Python (for the OpenAPI check), Node and Chromium (for the SDK and the dashboard) where they are missing
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 	@command -v c++ >/dev/null || { $(APT) update && $(APT) install -y g++; }
-	@python3 -m venv --help >/dev/null 2>&1 || { $(APT) update && $(APT) install -y python3-venv; }
+	@python3 -c 'import ensurepip, venv' 2>/dev/null || { $(APT) update && $(APT) install -y python3 python3-venv; }
+	@command -v curl >/dev/null || { $(APT) update && $(APT) install -y curl; }
 	@command -v npm >/dev/null || { $(APT) update && $(APT) install -y nodejs npm; }
 	@command -v chromium >/dev/null || { $(APT) update && $(APT) install -y --no-install-recommends chromium; }
 
 build: ## Build everything with optimisation
 	cargo build --release $(CARGO_FLAGS)
 
-test: setup fmt-check lint features doc doctest unit fuzz sdk web ## Check everything that CI checks
+test: setup fmt-check lint features doc doctest unit openapi fuzz sdk web ## Check everything that CI checks
 
 fmt: ## Format the code
 	cargo fmt --all

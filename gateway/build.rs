@@ -19,7 +19,7 @@ struct File {
 fn main() -> io::Result<()> {
     let package = PathBuf::from(env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?);
     let out = PathBuf::from(env::var("OUT_DIR").map_err(io::Error::other)?);
-    let dist = package.join("../web/dist");
+    let dist = dashboard_folder(&package)?;
     println!("cargo::rerun-if-changed={}", dist.display());
     let mut files = Vec::new();
     collect(&dist, "", &mut files)?;
@@ -45,6 +45,13 @@ fn main() -> io::Result<()> {
     }
     add(&mut code, "];")?;
     fs::write(out.join("dashboard_files.rs"), code)
+}
+
+/// The folder is where the page is made in the repository; in a package its files are in `dist`, which is a link to it.
+fn dashboard_folder(package: &Path) -> io::Result<PathBuf> {
+    let places = ["../web/dist", "dist"].map(|place| package.join(place));
+    let found = places.into_iter().find(|place| place.is_dir());
+    found.ok_or_else(|| io::Error::other("the files of the dashboard are not there"))
 }
 
 fn add(code: &mut String, line: &str) -> io::Result<()> {

@@ -51,7 +51,7 @@ codes! {
     UnknownId "unknown_id" "The topic holds no event with this id, or the group does not hold it.",
     LeaseLost "lease_lost" "Another member holds the event now.",
     IdConflict "id_conflict" "The topic holds this id with another payload.",
-    GroupMismatch "group_mismatch" "An option belongs to the group, and the group has another value.",
+    GroupMismatch "group_mismatch" "An option belongs to the group, and the group has another value; or there is no seek to undo any more.",
     UnknownTopic "unknown_topic" "There is no such topic.",
     SchemaInvalid "schema_invalid" "The payload does not fit the topic's schema.",
     PublishFailed "publish_failed" "The store did not take the event.",

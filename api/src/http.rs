@@ -29,8 +29,8 @@ pub use bulk::{BulkReply, LineError};
 pub use cursors::{Cursor, CursorList, Lag, Seek, SeekReply};
 pub use dashboard::{
     Access, Allowed, Attention, Causes, CausesQuery, Finding, FindingKind, GroupPage, GroupRow,
-    Histogram, HistogramQuery, History, HistoryQuery, Level, PageQuery, ServerStatus, StoreSummary,
-    TopicPage, TopicRow,
+    Histogram, HistogramQuery, History, HistoryQuery, Level, PageQuery, ProjectorSummary,
+    ServerStatus, StoreSummary, TopicPage, TopicRow,
 };
 pub use dead_letters::{
     Attempt, DeadLetter, Redrive, RedriveReply, RemoveLettersQuery, RemovedLetters, WhichLetters,
@@ -39,7 +39,9 @@ pub use dead_letters::{
 pub use error::ErrorBody;
 pub use explain::{Explanation, LaneInfo, Reason};
 pub use find::{FindBy, FindPage, FindQuery, write_find_page};
-pub use groups::{GroupChange, GroupCounts, GroupInfo, GroupList, GroupQuery, MemberInfo};
+pub use groups::{
+    GroupChange, GroupCounts, GroupInfo, GroupList, GroupQuery, MemberInfo, NamedGroup,
+};
 pub use health::Health;
 pub use latest::{LatestPage, LatestQuery, write_latest_page};
 pub use publish::{Envelope, PublishReply, is_event_header, publish_query};

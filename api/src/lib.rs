@@ -1,6 +1,14 @@
 //! The wire protocol of prombus, shared by gateway, client and command line: WebSocket frames, options, HTTP queries and
 //! bodies, error codes, and the OpenAPI document.
 //!
+//! ```
+//! use prombus_api::{Code, openapi};
+//!
+//! let document = openapi::document();
+//! assert!(document["paths"]["/publish/{topic}"]["post"].is_object());
+//! assert_eq!(Code::UnknownTopic.http_status(), 404);
+//! ```
+//!
 //! It parses and encodes; names, sizes and payloads are validated by the bus.
 
 mod code;

@@ -4,6 +4,7 @@
 mod cores;
 mod export;
 mod fair;
+mod history;
 mod idle;
 mod latency;
 
@@ -23,6 +24,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "idle",
         run: idle::run,
+    },
+    Row {
+        name: "history",
+        run: history::run,
     },
     Row {
         name: "fair",

@@ -1,6 +1,32 @@
 //! prombus: a durable event bus to embed. Events are stored in topics and delivered to durable groups, with leases,
 //! acknowledgements, redelivery and dead letters, on whatever keeps the `Store` contract.
 //!
+//! ```
+//! use prombus::{Bus, BusOptions, PublishOptions, StartAt, SubscribeOptions, SystemClock};
+//! use prombus_store::memory::MemoryStore;
+//! use std::sync::Arc;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // `prombus_log::FileStore::open(folder)` keeps events on disk.
+//! let store = MemoryStore::new(Arc::new(SystemClock));
+//! let bus = Bus::open(Arc::new(store), BusOptions::default())?;
+//!
+//! let published = bus.publish("orders", &17, &PublishOptions::default()).await?;
+//! assert_eq!(published.seq, 1);
+//!
+//! // A durable group: every event comes until it is acknowledged.
+//! let options = SubscribeOptions { from: StartAt::Earliest, ..SubscribeOptions::default() };
+//! let orders = bus.subscribe("orders", "billing", options).await?;
+//! let delivery = orders.next().await.ok_or("the bus is closed")?;
+//! assert_eq!(delivery.event.payload(), "17");
+//! delivery.ack();
+//!
+//! bus.close().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Decisions about groups are plain functions of (state, input, now); one task per (topic, group) does what they say.
 
 mod bus;
@@ -20,6 +46,7 @@ mod options;
 mod pattern;
 mod projector;
 mod publish;
+mod rfc3339;
 mod state;
 mod subscription;
 mod topic;
@@ -47,7 +74,7 @@ pub use options::{Backoff, BusOptions, Limits};
 pub use pattern::Pattern;
 pub use projector::{
     Emitter, ProcessProjector, ProcessState, ProcessStatus, Processes, Projector, ProjectorHandle,
-    ProjectorStatus, Rebuild,
+    ProjectorInfo, ProjectorStatus, Rebuild,
 };
 pub use prombus_store::{
     Answer, Clock, Damage, DamageKind, Durability, Find, Id, LatestEvent, Page, ReadError,

@@ -51,6 +51,9 @@ pub struct BusOptions {
     /// An event is given up after this many deliveries that ended because the member or the server went away; fewer
     /// of them count as attempts, but do not give it up by themselves.
     pub max_lost_attempts: u32,
+    /// A seek can be undone until the group has settled more positions than this after it: then the undo would take
+    /// back work rather than a slip.
+    pub max_undo_settled: u64,
     /// The most keys whose states one pass of the snapshotter holds in memory and stores together. A topic where more have
     /// changed since the last snapshot takes several passes.
     pub snapshot_pass_keys: usize,
@@ -100,6 +103,7 @@ impl Default for BusOptions {
             delivery_bytes: 96 << 20,
             backoff: Backoff::default(),
             max_lost_attempts: 20,
+            max_undo_settled: 100_000,
             snapshot_pass_keys: 131_072,
         }
     }
@@ -263,6 +267,7 @@ impl fmt::Debug for BusOptions {
             .field("delivery_bytes", &self.delivery_bytes)
             .field("backoff", &self.backoff)
             .field("max_lost_attempts", &self.max_lost_attempts)
+            .field("max_undo_settled", &self.max_undo_settled)
             .field("snapshot_pass_keys", &self.snapshot_pass_keys)
             .finish_non_exhaustive()
     }

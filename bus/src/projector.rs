@@ -17,10 +17,12 @@ mod handle;
 mod process;
 mod record;
 mod runner;
+mod running;
 
 pub use emitter::Emitter;
-pub use handle::{ProjectorHandle, ProjectorStatus};
+pub use handle::{ProjectorHandle, ProjectorInfo, ProjectorStatus};
 pub use process::{ProcessProjector, ProcessState, ProcessStatus, Processes};
+pub(crate) use running::RunningProjectors;
 
 use crate::bus::Bus;
 use crate::error::{InvalidField, ProjectorError};
@@ -28,6 +30,8 @@ use crate::names::{check_group, check_topic};
 use crate::topic::TopicConfig;
 use prombus_store::StoredEvent;
 use runner::Runner;
+use running::Running;
+use std::sync::Arc;
 use tokio::runtime::Handle;
 
 /// A state, how events change it, and what it emits when they do.
@@ -169,14 +173,25 @@ impl Bus {
             return Err(ProjectorError::Closed);
         }
         let runtime = Handle::try_current().map_err(|_| ProjectorError::NoRuntime)?;
+        let name = projector.name().into();
+        let (input, output) = (projector.input().into(), projector.output().into());
         let runner = Runner::new(core.clone(), projector);
-        let (shared_status, input) = (runner.shared_status(), runner.input());
+        let shared_status = runner.shared_status();
         let task = runtime.spawn(runner.run());
-        Ok(ProjectorHandle::new(
-            core.clone(),
+        let running = Arc::new(Running {
+            name,
             input,
+            output,
             shared_status,
-            task,
-        ))
+            task: task.abort_handle(),
+        });
+        core.projectors.add(&running);
+        Ok(ProjectorHandle::new(core.clone(), running, task))
+    }
+
+    /// The projectors that run on this bus, in the order in which they were started, and how they are doing.
+    pub fn projectors(&self) -> Vec<ProjectorInfo> {
+        let core = self.core();
+        core.projectors.infos(core)
     }
 }

@@ -1,13 +1,20 @@
 //! How many files and sockets the process may open: each connection takes one descriptor, and the usual soft limit of
 //! 1,024 is below what the machine allows.
 
+#[cfg(unix)]
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Enough for the most connections that the configuration can be expected to ask for; beyond it a high limit only
 /// makes programs slow that close all descriptors when they start another.
+#[cfg(unix)]
 const WANTED: u64 = 1 << 20;
 
+/// There is no such limit.
+#[cfg(not(unix))]
+pub(crate) fn raise() {}
+
 /// Raises the soft limit as far as the hard one allows. Where that fails the server starts with what it has.
+#[cfg(unix)]
 pub(crate) fn raise() {
     let limits = getrlimit(Resource::Nofile);
     let allowed = limits.maximum.unwrap_or(WANTED).min(WANTED);
@@ -23,7 +30,7 @@ pub(crate) fn raise() {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

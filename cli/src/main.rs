@@ -30,6 +30,7 @@ use serde_json::json;
 
 use std::process::ExitCode;
 
+#[cfg(unix)]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

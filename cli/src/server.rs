@@ -111,6 +111,7 @@ fn bus_options(config: &Config) -> BusOptions {
         subscription_bytes: config.limits.subscription_bytes,
         group_bytes: config.limits.group_bytes,
         delivery_bytes: config.limits.delivery_bytes,
+        max_lost_attempts: config.limits.max_lost_attempts,
         topic_defaults: config
             .topics
             .iter()

@@ -2,19 +2,34 @@
 
 use std::future::Future;
 use std::io;
+#[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
+#[cfg(windows)]
+use tokio::signal::windows::{CtrlC, CtrlShutdown, ctrl_c, ctrl_shutdown};
 
-/// SIGTERM and SIGINT, whichever comes.
+/// SIGTERM and SIGINT, or what Windows has in their place, whichever comes.
 pub(crate) struct Signals {
+    #[cfg(unix)]
     terminate: Signal,
+    #[cfg(unix)]
     interrupt: Signal,
+    #[cfg(windows)]
+    terminate: CtrlShutdown,
+    #[cfg(windows)]
+    interrupt: CtrlC,
 }
 
 /// Listens from now on.
 pub(crate) fn listen() -> io::Result<Signals> {
     Ok(Signals {
+        #[cfg(unix)]
         terminate: signal(SignalKind::terminate())?,
+        #[cfg(unix)]
         interrupt: signal(SignalKind::interrupt())?,
+        #[cfg(windows)]
+        terminate: ctrl_shutdown()?,
+        #[cfg(windows)]
+        interrupt: ctrl_c()?,
     })
 }
 

@@ -48,6 +48,10 @@ impl Client {
         }
     }
 
+    pub(crate) fn core(&self) -> &Core {
+        &self.alive.core
+    }
+
     /// Publishes a value as JSON. Where there is room the event is on its way when this returns, in the order of the
     /// calls; the answer comes when it is durable. Await it, or keep many of them and await them later.
     pub fn publish<T: Serialize + ?Sized>(

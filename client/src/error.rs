@@ -113,6 +113,42 @@ pub enum PublishError {
     Ended(#[from] Arc<ConnectError>),
 }
 
+/// Why a request was not answered with what was asked for. Requests go over HTTP and are not sent again by themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RequestError {
+    /// Something in it cannot be sent. Nothing was.
+    #[error("{why}")]
+    BadRequest {
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// The server could not be reached, or the connection broke before the reply was there.
+    #[error(
+        "{url} cannot be reached: {why}; check that the server runs and that the address is right"
+    )]
+    Unreachable {
+        /// Where to.
+        url: String,
+        /// What the system said.
+        why: String,
+    },
+    /// The token provider gave no token.
+    #[error("the token provider gave no token: {why}")]
+    NoToken {
+        /// What the provider said.
+        why: String,
+    },
+    /// The server refused it.
+    #[error(transparent)]
+    Refused(#[from] ServerError),
+    /// What came back is not as it should be.
+    #[error("the reply cannot be read: {why}")]
+    BadReply {
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
 /// Why there is no subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SubscribeError {
@@ -206,6 +242,27 @@ impl PublishError {
             Self::Refused(error) => &error.code,
             Self::UnknownOutcome => "unknown_outcome",
             Self::Ended(error) => error.code(),
+        }
+    }
+
+    /// When to come again, where the server said so.
+    pub fn retry_after_ms(&self) -> Option<u64> {
+        match self {
+            Self::Refused(error) => error.retry_after_ms,
+            _ => None,
+        }
+    }
+}
+
+impl RequestError {
+    /// The word to branch on: the server's, or one of the client's own.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::BadRequest { .. } => "bad_request",
+            Self::Unreachable { .. } => "unreachable",
+            Self::NoToken { .. } => "no_token",
+            Self::Refused(error) => &error.code,
+            Self::BadReply { .. } => "bad_reply",
         }
     }
 

@@ -33,19 +33,25 @@
 //! # }
 //! ```
 //!
+//! Topics and groups are made, changed and removed, events replayed, keys looked up and dead letters redriven as on a bus
+//! in process; these go over HTTP, to the same address.
+//!
 //! A broken connection is made again, with pauses that grow. What was published and not acknowledged is sent again, under
 //! an id that keeps the server from storing it twice. Subscriptions go on; what was delivered and not acknowledged
 //! comes again, and what was acknowledged does not.
 
+mod admin;
 mod client;
 mod consumer;
 mod core;
 mod endpoint;
 mod error;
+mod http_client;
 mod id;
 mod link;
 mod options;
 mod publish;
+mod reads;
 mod socket;
 mod subscription;
 mod token;
@@ -54,13 +60,19 @@ mod typed;
 pub use client::Client;
 pub use consumer::Consumer;
 pub use error::{
-    AckPublishError, BadUrl, BadValue, ConnectError, PublishError, ServerError, SettleError,
-    SubscribeError,
+    AckPublishError, BadUrl, BadValue, ConnectError, PublishError, RequestError, ServerError,
+    SettleError, SubscribeError,
 };
 pub use id::Id;
 pub use options::{ClientOptions, Reconnect, TlsOptions};
+pub use prombus_api::http::{
+    Age, Cursor, Durability, Explanation, GroupChange, GroupInfo, Lag, ListPage, ListQuery,
+    MemberInfo, Reason, Redrive, RedriveReply, RemovedLetters, SeekReply, StateItem, TopicConfig,
+    TopicInfo, WhichLetters,
+};
 pub use prombus_api::options::{Filter, Ordering, Position as StartAt};
 pub use publish::{BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published};
+pub use reads::{KeyPage, LoadState, Page};
 pub use subscription::{
     AckPublishFuture, Context, Delivery, Ended, Event, EventFields, SubscribeOptions, Subscription,
     SubscriptionControl,

@@ -52,14 +52,7 @@ impl Socket {
         endpoint: &Endpoint,
         options: &ClientOptions,
     ) -> Result<Self, SocketError> {
-        let address = (endpoint.host.as_str(), endpoint.port);
-        let stream = TcpStream::connect(address).await.map_err(gone)?;
-        stream.set_nodelay(true).map_err(gone)?;
-        let connector = connector(endpoint, &options.tls)?;
-        let stream = connector
-            .wrap(&endpoint.host, stream)
-            .await
-            .map_err(SocketError::from)?;
+        let stream = dial(endpoint, options).await?;
         let builder = ClientBuilder::from_uri(endpoint.uri.clone())
             .config(Config::default().flush_threshold(FLUSH_BYTES))
             .limits(Limits::default().max_payload_len(Some(options.max_message_bytes)))
@@ -139,6 +132,19 @@ impl TextMessage {
     pub(crate) fn as_str(&self) -> &str {
         self.0.as_text().unwrap_or_default()
     }
+}
+
+/// A connection to the server, with TLS where its address asks for it.
+pub(crate) async fn dial(
+    endpoint: &Endpoint,
+    options: &ClientOptions,
+) -> Result<MaybeTlsStream<TcpStream>, SocketError> {
+    let address = (endpoint.host.as_str(), endpoint.port);
+    let stream = TcpStream::connect(address).await.map_err(gone)?;
+    stream.set_nodelay(true).map_err(gone)?;
+    let connector = connector(endpoint, &options.tls)?;
+    let stream = connector.wrap(&endpoint.host, stream).await;
+    stream.map_err(SocketError::from)
 }
 
 fn user_agent(client_name: Option<&str>) -> HeaderValue {

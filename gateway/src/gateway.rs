@@ -143,18 +143,24 @@ impl Gateway {
 
     /// Logs an error if operators should know of it.
     pub(crate) fn log_error(&self, error: &ApiError, source: &ErrorSource<'_>) {
-        self.error_log.record(error, source, self.now_ms());
+        self.error_log.record(error, source, self.monotonic_ms());
     }
 
     pub(crate) fn now(&self) -> Now {
         Now {
             wall_ms: self.now_ms(),
-            monotonic_ms: self.options.clock.monotonic_ms(),
+            monotonic_ms: self.monotonic_ms(),
         }
     }
 
+    /// What people read and tokens expire by. It may step.
     pub(crate) fn now_ms(&self) -> u64 {
         self.options.clock.now_ms()
+    }
+
+    /// What limits and deadlines are measured with: it never steps.
+    pub(crate) fn monotonic_ms(&self) -> u64 {
+        self.options.clock.monotonic_ms()
     }
 }
 

@@ -140,6 +140,18 @@ const ROUTES: &[Route] = &[
         ],
     ),
     route(
+        "/groups/pause",
+        &[(Method::POST, |call| Box::pin(groups::pause(call)))],
+    ),
+    route(
+        "/groups/resume",
+        &[(Method::POST, |call| Box::pin(groups::resume(call)))],
+    ),
+    route(
+        "/cursors/undo",
+        &[(Method::POST, |call| Box::pin(groups::undo_seek(call)))],
+    ),
+    route(
         "/cursors",
         &[
             (Method::GET, |call| Box::pin(groups::cursors(call))),

@@ -1,4 +1,23 @@
 //! The network edge of prombus: WebSocket and HTTP on one port, authentication, rate limits and metrics.
+//!
+//! ```no_run
+//! use prombus::{Bus, BusOptions, SystemClock};
+//! use prombus_gateway::auth::Authenticator;
+//! use prombus_gateway::{Gateway, GatewayOptions, Server};
+//! use prombus_store::memory::MemoryStore;
+//! use std::sync::Arc;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = MemoryStore::new(Arc::new(SystemClock));
+//! let bus = Bus::open(Arc::new(store), BusOptions::default())?;
+//! let gateway = Gateway::new(bus.clone(), Authenticator::off(), GatewayOptions::default())?;
+//! let server = Server::bind(gateway.clone(), &["127.0.0.1:8090".parse()?]).await?;
+//! // Until `gateway.drain()` is called.
+//! server.serve().await;
+//! bus.close().await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod api_error;
 pub mod auth;

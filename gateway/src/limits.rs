@@ -1,7 +1,8 @@
 //! Rate limits: token buckets per connection for publishing and for delivery, and per topic for publishing. None by
 //! default.
 //!
-//! Publishing over a limit is rejected with the time to retry; delivery over it waits. Time is passed in.
+//! Publishing over a limit is rejected with the time to retry; delivery over it waits. Time is passed in, and is monotonic: a wall
+//! clock that is set would freeze or flood.
 
 mod bucket;
 mod config;
@@ -10,6 +11,7 @@ mod topics;
 pub use bucket::{Bucket, RetryAfter};
 pub use config::{
     BadLimit, BadRate, LimitsConfig, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Rate, SizeTooLarge,
+    ZeroCount,
 };
 pub use topics::TopicLimits;
 

@@ -33,6 +33,7 @@ pub(crate) use upgrade::{NextSession, is_upgrade, upgrade};
 use crate::api_error::ApiError;
 use crate::auth::{AuthError, Grant};
 use crate::gateway::Gateway;
+use crate::in_flight::Now;
 use crate::peer::Peer;
 use crate::transport::Transport;
 use access::Access;
@@ -101,7 +102,7 @@ impl Session {
     ) {
         let _counted = Counted::new(gateway.clone());
         let task = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
-        let now_ms = gateway.now_ms();
+        let now_ms = gateway.monotonic_ms();
         let token_due_ms = match grant {
             Some(_) => None,
             None => Some(now_ms + gateway.options.request_timeout_ms),
@@ -196,7 +197,7 @@ impl Session {
         }
         let is_ping_sent = outbound.is_ping_sent();
         if outbound.sent_total() > sent_before {
-            let now_ms = self.dispatcher.gateway.now_ms();
+            let now_ms = self.dispatcher.gateway.monotonic_ms();
             self.timers
                 .note_sent(&self.dispatcher.gateway, now_ms, is_ping_sent);
         }
@@ -237,8 +238,11 @@ impl Session {
 
     /// Reads a burst and dispatches its messages.
     async fn read(&mut self) -> Result<(), CloseReason> {
-        let now_ms = self.dispatcher.gateway.now_ms();
-        if self.dispatcher.access.is_expired(now_ms) {
+        let Now {
+            wall_ms,
+            monotonic_ms: now_ms,
+        } = self.dispatcher.gateway.now();
+        if self.dispatcher.access.is_expired(wall_ms) {
             return Err(self.expire());
         }
         let mut burst = 0;
@@ -296,7 +300,12 @@ impl Session {
 
     /// The next moment at which the session acts by itself.
     fn moment_ms(&self) -> Option<u64> {
-        let expires_at_ms = self.dispatcher.access.expires_at_ms();
+        let now = self.dispatcher.gateway.now();
+        // Tokens expire by the wall clock, which may have been set since the last look.
+        let expires_at_ms = self.dispatcher.access.expires_at_ms().map(|at_ms| {
+            let left_ms = at_ms.saturating_sub(now.wall_ms);
+            now.monotonic_ms.saturating_add(left_ms)
+        });
         let moments = [
             expires_at_ms,
             self.token_due_ms,
@@ -308,9 +317,11 @@ impl Session {
     }
 
     fn take_due(&mut self, due: Due) -> Option<CloseReason> {
-        let now_ms = self.dispatcher.gateway.now_ms();
-        let monotonic_ms = self.dispatcher.gateway.options.clock.monotonic_ms();
-        self.dispatcher.subscriptions.expire(monotonic_ms);
+        let Now {
+            wall_ms,
+            monotonic_ms: now_ms,
+        } = self.dispatcher.gateway.now();
+        self.dispatcher.subscriptions.expire(now_ms);
         self.stall_if_due(now_ms);
         match due {
             Due::Ping => {
@@ -321,7 +332,7 @@ impl Session {
             Due::Unanswered => {
                 return Some(CloseReason::new(1002, "pong timeout"));
             }
-            Due::Other if self.dispatcher.access.is_expired(now_ms) => {
+            Due::Other if self.dispatcher.access.is_expired(wall_ms) => {
                 return Some(self.expire());
             }
             Due::Other if self.token_due_ms.is_some_and(|due_ms| due_ms <= now_ms) => {
@@ -356,7 +367,7 @@ impl Session {
         }
         let gateway = &self.dispatcher.gateway;
         let wait_ms = DRAIN_ACKS_MS.min(gateway.options.drain_timeout_ms / 2);
-        self.drained_by_ms = Some(gateway.now_ms() + wait_ms);
+        self.drained_by_ms = Some(gateway.monotonic_ms() + wait_ms);
     }
 
     /// Whether everything was answered and acknowledged, once the server shuts down.

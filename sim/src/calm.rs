@@ -1,7 +1,7 @@
 //! The end of a run: members stay and acknowledge, nothing else happens, and within bounded virtual time everything has
 //! to be delivered, settled and given back.
 
-use crate::operations::Operation;
+use crate::operations::{Operation, groups_of, resume};
 use crate::spec::{POISON, SPECS, TOPICS, WINDOW};
 use crate::world::World;
 use fastrand::Rng;
@@ -28,6 +28,9 @@ pub(crate) async fn check(world: &Arc<World>, mut under_way: JoinSet<()>, random
     }
     world.calm_down();
     world.note("calm");
+    for group in TOPICS.into_iter().flat_map(groups_of) {
+        resume(world, &group).await;
+    }
     // Members that are away come back, and what they held runs out or waits its turn.
     tokio::time::sleep(Duration::from_secs(10)).await;
     check_poison(world).await;

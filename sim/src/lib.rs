@@ -15,6 +15,7 @@ mod clock;
 mod members;
 mod model;
 mod operations;
+mod pauses;
 mod spec;
 mod store;
 mod world;

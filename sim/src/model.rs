@@ -1,6 +1,8 @@
 //! What must hold, checked against what the members of a run see: at most one live lease for an event in a group, order
-//! within a key, filters, cursors that only a seek moves back, and at the end every event delivered.
+//! within a key, filters, cursors that only a seek moves back, nothing to a group that is paused, and at the end every
+//! event delivered, also what a seek passed over that was undone.
 
+use crate::pauses::Pauses;
 use crate::spec::{SPECS, Spec, TOPICS, WANTED_TAG};
 use prombus::{Delivery, StoredEvent};
 use prombus_store::GeneratedId;
@@ -28,6 +30,9 @@ pub(crate) struct Model {
     published: BTreeMap<String, Publication>,
     /// Seeks by group: up to which position, and when the seek ended.
     seeks: BTreeMap<GroupKey, Vec<(u64, u64)>>,
+    /// How many seeks were asked for, by group.
+    seeks_begun: BTreeMap<GroupKey, usize>,
+    pub(crate) pauses: Pauses,
     /// Seeks that are not answered yet. If the process ends first, nobody knows whether they happened.
     seeking: Vec<GroupKey>,
     /// The highest acknowledged position of each key, where order matters.
@@ -108,6 +113,10 @@ impl Model {
                 live.member,
                 live.until_ms
             );
+            self.violated(now_ms, &rule);
+        }
+        if self.pauses.is_paused(&(spec.group, topic.clone())) {
+            let rule = format!("{member} got {topic} {} of a paused group", event.seq());
             self.violated(now_ms, &rule);
         }
         if spec.filtered && !has_tag(event) {
@@ -222,7 +231,23 @@ impl Model {
     }
 
     pub(crate) fn seeking(&mut self, group: GroupKey) {
+        *self.seeks_begun.entry(group.clone()).or_default() += 1;
         self.seeking.push(group);
+    }
+
+    /// An undo is asked for: how many seeks were before it, where none is under way.
+    pub(crate) fn undoing(&self, group: &GroupKey) -> Option<usize> {
+        let begun = self.seeks_begun.get(group).copied().unwrap_or_default();
+        (!self.seeking.contains(group)).then_some(begun)
+    }
+
+    /// The last seek was undone: what it passed over has to be delivered after all.
+    pub(crate) fn undone(&mut self, group: &GroupKey, begun: Option<usize>) {
+        if begun.is_some_and(|begun| self.undoing(group) == Some(begun))
+            && let Some(seeks) = self.seeks.get_mut(group)
+        {
+            seeks.pop();
+        }
     }
 
     /// A seek was answered, with the cursor that it set if it did.
@@ -256,6 +281,7 @@ impl Model {
             let seeks = self.seeks.entry(group).or_default();
             seeks.push((u64::MAX, now_ms));
         }
+        self.pauses.restarting();
         self.carried.clear();
         for ((_, id), lease) in std::mem::take(&mut self.leases) {
             let held = self.carried.entry(lease.member).or_default();

@@ -1,4 +1,4 @@
-//! What happens around the members: publishing, seeks, topics deleted and made again, groups removed, purges,
+//! What happens around the members: publishing, seeks and their undoing, pauses, topics deleted and made again, groups removed, purges,
 //! maintenance, and steps of the wall clock. Each runs as a task of its own, so that they overlap.
 
 use crate::model::GroupKey;
@@ -27,6 +27,9 @@ pub(crate) enum Operation {
     Maintain,
     StepClock(i64),
     LookAtCursor(GroupKey),
+    Pause(GroupKey),
+    Resume(GroupKey),
+    Undo(GroupKey),
 }
 
 impl Operation {
@@ -44,6 +47,9 @@ impl Operation {
             78..84 => Self::RemoveGroup(draw_group(random)),
             84..87 => Self::Maintain,
             87..91 if steps_clock => Self::StepClock(draw_step(random)),
+            91..93 => Self::Pause(draw_group(random)),
+            93..95 => Self::Resume(draw_group(random)),
+            95..98 => Self::Undo(draw_group(random)),
             _ => Self::LookAtCursor(draw_group(random)),
         }
     }
@@ -73,7 +79,13 @@ impl Operation {
             Self::Seek { group, place } => seek(&world, group, place).await,
             Self::DeleteTopic(topic) => {
                 world.model().moved_back(topic, None);
+                for group in groups_of(topic) {
+                    world.model().pauses.ending(&group);
+                }
                 let deleted = world.bus.delete_topic(topic).await.is_ok();
+                for group in groups_of(topic) {
+                    world.model().pauses.ended(&group);
+                }
                 world.model().moved_back(topic, None);
                 world.note(&format!("deleted {topic} {deleted}"));
             }
@@ -82,8 +94,11 @@ impl Operation {
                 world.note(&format!("purged {topic} {purged}"));
             }
             Self::RemoveGroup((group, topic)) => {
+                let key = (group, topic.clone());
                 world.model().moved_back(&topic, Some(group));
+                world.model().pauses.ending(&key);
                 let removed = world.bus.remove_group(&topic, group).await.is_ok();
+                world.model().pauses.ended(&key);
                 world.model().moved_back(&topic, Some(group));
                 world.note(&format!("removed {group} of {topic} {removed}"));
             }
@@ -96,8 +111,49 @@ impl Operation {
                 world.note(&format!("stepped the clock by {by_ms}"));
             }
             Self::LookAtCursor(group) => look_at_cursor(&world, group).await,
+            Self::Pause(group) => pause(&world, group).await,
+            Self::Resume(group) => resume(&world, &group).await,
+            Self::Undo(group) => undo(&world, group).await,
         }
     }
+}
+
+async fn pause(world: &World, (group, topic): GroupKey) {
+    let key = (group, topic.clone());
+    let begun = world.model().pauses.begin(&key);
+    if world.bus.pause_group(&topic, group).await.is_ok() {
+        world.model().pauses.paused(key, begun);
+        world.note(&format!("paused {group} of {topic}"));
+    }
+}
+
+/// Lets a group go on, where it is.
+pub(crate) async fn resume(world: &World, key: &GroupKey) {
+    let (group, topic) = key;
+    world.model().pauses.ending(key);
+    let resumed = world.bus.resume_group(topic, group).await.is_ok();
+    world.model().pauses.ended(key);
+    if resumed {
+        world.note(&format!("resumed {group} of {topic}"));
+    }
+}
+
+async fn undo(world: &World, key: GroupKey) {
+    let (group, topic) = &key;
+    let begun = world.model().undoing(&key);
+    world.model().moved_back(topic, Some(group));
+    let undone = world.bus.undo_seek(topic, group).await;
+    world.model().moved_back(topic, Some(group));
+    if let Ok(effect) = undone {
+        world.model().undone(&key, begun);
+        world.note(&format!("undone {group} of {topic} to {}", effect.cursor));
+    }
+}
+
+/// The groups that follow a topic.
+pub(crate) fn groups_of(topic: &str) -> impl Iterator<Item = GroupKey> {
+    let following = SPECS.iter().filter(move |spec| spec.follows(topic));
+    following.map(move |spec| (spec.group, topic.to_owned()))
 }
 
 async fn publish(

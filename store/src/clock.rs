@@ -64,6 +64,14 @@ impl ManualClock {
         self.monotonic_ms.fetch_add(forward_ms, Ordering::SeqCst);
     }
 
+    /// Sets the wall clock while no time passes, as an administrator or a time server does.
+    pub fn step(&self, by_ms: i64) {
+        let stepped = |wall_ms: u64| Some(wall_ms.saturating_add_signed(by_ms));
+        let _ = self
+            .wall_ms
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, stepped);
+    }
+
     /// Moves the clock forward.
     pub fn advance(&self, by_ms: u64) {
         self.wall_ms.fetch_add(by_ms, Ordering::SeqCst);

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod ack_publish;
+mod admin;
 mod stream;
 
 use prombus::{Bus, BusOptions, SystemClock};

@@ -16,7 +16,8 @@ if [ ! -e "$tools/installed-$version" ]; then
 fi
 
 log=$(mktemp)
-"$PROMBUS_BIN" serve --listen 127.0.0.1:0 --store memory: >"$log" 2>&1 &
+# The server takes variables that begin with PROMBUS_ for settings.
+env -u PROMBUS_BIN "$PROMBUS_BIN" serve --listen 127.0.0.1:0 --store memory: >"$log" 2>&1 &
 server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -f "$log"' EXIT
 for _ in $(seq 100); do

@@ -53,11 +53,13 @@ export interface Member {
   in_flight: number;
   max_in_flight: number;
   room: number;
+  oldest_in_flight_ms: number;
 }
 
 export interface GroupInfo {
   topic: string;
   group: string;
+  paused: boolean;
   created_ms: number;
   cursor: number;
   tail: number;
@@ -158,10 +160,24 @@ export interface ServerStatus {
   max_payload_bytes: number;
   access: Access;
   store?: { url: string; durability: string; bytes: number; topics: number; damage: number; failed?: string };
+  projectors?: ProjectorSummary[];
+}
+
+export interface ProjectorSummary {
+  name: string;
+  input: string;
+  output: string;
+  position: number;
+  lag: number;
+  emitted: number;
+  rejected: number;
+  last_rejection?: string;
+  standby: boolean;
+  error?: string;
 }
 
 export interface Finding {
-  kind: "store_failing" | "damage" | "stuck_group" | "growing_lag" | "dead_letters" | "rate_limited";
+  kind: "store_failing" | "damage" | "stuck_group" | "growing_lag" | "dead_letters" | "rate_limited" | "projector";
   level: "error" | "warning" | "notice";
   sentence: string;
   topic?: string;

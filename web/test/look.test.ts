@@ -17,6 +17,7 @@ const VIEWS: [string, string, string][] = [
   ["topic-tail", "#/topics/orders.made?tab=tail", ".toolbar"],
   ["topic-keys", "#/topics/stock.level?tab=keys", ".table"],
   ["topic-key", "#/topics/stock.level?tab=keys&key=A-1", ".diff"],
+  ["topic-groups", "#/topics/orders.made?tab=groups", ".table"],
   ["topic-publish", "#/topics/orders.made?tab=publish", "textarea"],
   ["topic-export", "#/topics/orders.made?tab=export", ".command"],
   ["topic-settings", "#/topics/orders.made?tab=settings", ".danger"],
@@ -25,8 +26,16 @@ const VIEWS: [string, string, string][] = [
   ["dead-letters", "#/dead-letters", ".table"],
   ["dead-letters-topic", "#/dead-letters/orders.shipped", ".letters"],
   ["processes", "#/processes", ".table"],
+  ["unknown-topic", "#/topics/no.such.topic", ".notice-error"],
   ["playground", "#/playground/publish", ".operation"],
   ["playground-frames", "#/playground/frames", ".operation"],
+];
+
+const DIALOGS: [string, string, string][] = [
+  ["dialog-topic", "#/topics", "New topic"],
+  ["dialog-seek", "#/groups/orders.made/billing", "Move cursor…"],
+  ["dialog-redrive", "#/dead-letters/orders.shipped", "Redrive all…"],
+  ["dialog-delete", "#/topics/orders.made?tab=settings", "Delete…"],
 ];
 
 const LOOKS = [
@@ -39,6 +48,7 @@ test("every view is readable, by eyes and by screen readers", async (context) =>
   const server = await Server.start(context, "[projectors]\nprocess = true\n");
   await fill(server);
   const browser = await startBrowser(context);
+  const faults: string[] = [];
   for (const { name: look, options } of LOOKS) {
     // Axe is put in by the browser itself, which the page's policy does not concern.
     const page = await openPage(browser, `${server.url}/ui`, { ...options, bypassCSP: true });
@@ -46,16 +56,20 @@ test("every view is readable, by eyes and by screen readers", async (context) =>
       await page.goto(`${server.url}/ui${path}`);
       await page.waitForSelector(ready);
       if (name === "dead-letters-topic") await page.locator(".letters details summary").first().click();
-      await page.waitForFunction(() => !document.querySelector(".loading"));
-      await page.waitForTimeout(150);
-      await shot(page, `${name}-${look}`);
-      const width = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.ok(width <= 0, `${name} in ${look} is ${width} px too wide`);
-      assert.deepEqual(await violations(page), [], `${name} in ${look}`);
+      faults.push(...(await check(page, `${name}-${look}`)));
+    }
+    for (const [name, path, opener] of DIALOGS) {
+      await page.goto(`${server.url}/ui${path}`);
+      await page.getByRole("button", { name: opener }).first().click();
+      await page.waitForSelector("dialog[open]");
+      faults.push(...(await check(page, `${name}-${look}`)));
+      await page.keyboard.press("Escape");
+      await page.waitForSelector("dialog[open]", { state: "detached" });
     }
     assert.deepEqual(page.problems, []);
     await page.context().close();
   }
+  assert.deepEqual(faults, []);
 });
 
 test("a server without topics teaches the first commands", async (context) => {
@@ -77,6 +91,16 @@ test("a server without topics teaches the first commands", async (context) => {
   await page.waitForFunction(() => !document.querySelector(".notice-empty"), null, { timeout: 30_000 });
   assert.deepEqual(page.problems, []);
 });
+
+/** Saves what is shown, and tells what is wrong with it. */
+async function check(page: Page, name: string): Promise<string[]> {
+  await page.waitForFunction(() => !document.querySelector(".loading"));
+  await page.waitForTimeout(150);
+  await shot(page, name);
+  const width = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  const found = await violations(page);
+  return [...(width > 0 ? [`${name} is ${width} px too wide`] : []), ...found.map((violation) => `${name}: ${violation}`)];
+}
 
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(AXE);

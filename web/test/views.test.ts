@@ -36,7 +36,13 @@ test("the overview has figures, charts and what needs attention, each a link", a
   const { findings } = await server.api<{ findings: { sentence: string }[] }>("/attention");
   const shown = await page.locator(".finding").allTextContents();
   for (const { sentence } of findings) assert.ok(shown.some((text) => text.toLowerCase().includes(sentence.toLowerCase())), sentence);
+  assert.equal(await page.locator(".finding a[href^='#/']").count(), shown.length, "each is a link");
+  const { version, projectors } = await server.api<{ version: string; projectors: { name: string; emitted: number }[] }>("/status");
+  const row = page.getByRole("row", { name: /^process / });
+  assert.match((await row.textContent()) ?? "", new RegExp(`process.*heartbeat\\.received.*process\\.state.*${projectors[0]?.emitted}`));
   const tiles = await page.locator(".tile").allTextContents();
+  assert.ok(tiles.some((text) => text.startsWith("HealthOK") && text.endsWith(version)), tiles.join());
+  assert.ok(tiles.some((text) => text.startsWith("Projectors1")), tiles.join());
   const { topics } = await server.api<{ topics: unknown[] }>("/topics");
   assert.ok(tiles.some((text) => text.startsWith(`Topics${topics.length}`)), tiles.join());
   await server.publish("stock.level", Array.from({ length: 500 }, (_, n) => ({ payload: { n }, key: "B" })));
@@ -103,11 +109,18 @@ test("events are browsed by time, position, id and key, and causes followed both
   await page.getByLabel("Value").fill("order-7");
   await page.getByRole("button", { name: "Show", exact: true }).click();
   await page.waitForSelector(".event-detail");
-  await page.getByRole("button", { name: "Causes and effects" }).click();
   await page.getByRole("link", { name: "orders.paid #7" }).click();
-  await page.waitForSelector(".event-detail");
-  await page.getByRole("button", { name: "Causes and effects" }).click();
   await page.getByRole("link", { name: "orders.made #7" }).waitFor();
+  await page.goto(`${server.url}/#/topics/orders.paid`);
+  await page.locator(".event summary").first().click();
+  await page.getByRole("link", { name: "order-40", exact: true }).first().waitFor();
+  await page.locator(".facts").getByRole("link", { name: "order-40", exact: true }).last().click();
+  await until("the cause is shown in its own topic", async () => (await page.locator("h1").textContent()) === "orders.made");
+  await page.getByRole("link", { name: "orders.paid #40" }).waitFor();
+  await page.goto(`${server.url}/#/topics/orders.paid`);
+  await page.locator(".event summary").nth(1).click();
+  await page.getByRole("button", { name: "Causes and effects" }).click();
+  await page.getByRole("link", { name: "orders.made #39" }).waitFor();
   await page.goto(`${server.url}/#/topics/orders.made?tab=browse&id=none`);
   await page.getByText("holds no event with that id").waitFor();
 });
@@ -218,6 +231,34 @@ test("a group says why it does not flow; its cursor is moved after a preview; it
   assert.ok(!groups.some(({ group }) => group === "billing"));
 });
 
+test("a group is paused and resumed, and a seek is undone", async (context) => {
+  const cursor = async (): Promise<number> => (await server.api<{ group: { cursor: number } }>("/explain?topic=orders.paid&group=audit")).group.cursor;
+  const page = await open(context, "#/groups/orders.paid/audit");
+  await page.locator(".tile").first().waitFor();
+  await page.getByRole("cell", { name: /^for / }).waitFor();
+  const isPaused = async (): Promise<boolean> => (await server.api<{ groups: { group: string; paused?: boolean }[] }>("/groups?topic=orders.paid")).groups.find(({ group }) => group === "audit")?.paused === true;
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.getByText("nothing is delivered until it is resumed").waitFor();
+  assert.equal(await isPaused(), true);
+  await page.locator("h1 .badge", { hasText: "paused" }).waitFor();
+  assert.deepEqual((await server.api<{ events: unknown[] }>("/pull", { topic: "orders.paid", group: "audit", max: 5, wait_ms: 200 })).events, []);
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.getByText("Group audit goes on.").waitFor();
+  assert.equal(await isPaused(), false);
+  const undo = page.getByRole("button", { name: "Undo move…" });
+  await undo.click();
+  await page.getByRole("button", { name: "Undo", exact: true }).click();
+  await page.locator(".dialog-error:not(:empty)").waitFor();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  const before = await cursor();
+  await server.api("/cursors", { topic: "orders.paid", group: "audit", from: "latest" });
+  assert.equal(await cursor(), 40);
+  await undo.click();
+  await page.getByRole("button", { name: "Undo", exact: true }).click();
+  await page.getByText(`The cursor is back at ${before}.`).waitFor();
+  assert.equal(await cursor(), before);
+});
+
 test("dead letters are grouped, shown with their attempts, edited, redriven and removed", async (context) => {
   const page = await open(context, "#/dead-letters/orders.shipped");
   await page.waitForSelector(".letters");
@@ -242,6 +283,11 @@ test("processes are listed with what they use", async (context) => {
   await page.waitForSelector(".table");
   assert.equal(await page.locator("tbody tr").count(), 3);
   assert.match((await page.locator("tbody").textContent()) ?? "", /mailer.*work-1.*44\.0 %/);
+  await server.publish("heartbeat.received", [7, 9].map((cpu) => ({ payload: { pid: 411, name: "api", host: "web-1", cpu_pct: cpu, mem_mb: 90 } })));
+  await page.getByText("9.0 %").waitFor();
+  await page.reload();
+  const line = page.getByRole("img", { name: "CPU, now 9.0 %" }).locator(".spark-line");
+  await until("what came before is drawn too", async () => ((await line.getAttribute("d")) ?? "").split("L").length >= 3);
 });
 
 test("the playground explains and runs requests and frames", async (context) => {

@@ -74,6 +74,36 @@ pub struct ServerStatus {
     /// The store; only for callers that may read or administer all topics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreSummary>,
+    /// The projectors that run in it; only for callers that may read or administer all topics.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub projectors: Vec<ProjectorSummary>,
+}
+
+/// A projector in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProjectorSummary {
+    /// Its name.
+    pub name: String,
+    /// The topic that it reads.
+    pub input: String,
+    /// The topic that it emits to.
+    pub output: String,
+    /// The last position of the input whose results are committed.
+    pub position: u64,
+    /// How many events of the input are behind it.
+    pub lag: u64,
+    /// Events emitted since it first ran.
+    pub emitted: u64,
+    /// Events that nothing could be made of.
+    pub rejected: u64,
+    /// Why, for the last of them since the server was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_rejection: Option<String>,
+    /// Whether another server runs it, so that this one waits.
+    pub standby: bool,
+    /// What keeps it from going on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// The store in short.
@@ -168,6 +198,8 @@ pub enum FindingKind {
     DeadLetters,
     /// A rate limit was hit.
     RateLimited,
+    /// A projector does not go on, or could make nothing of events.
+    Projector,
 }
 
 /// How bad a finding is.

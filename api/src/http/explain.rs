@@ -31,7 +31,7 @@ pub enum Reason {
     CaughtUp,
     /// Nobody is subscribed.
     NoMembers,
-    /// All members asked for a pause.
+    /// The group is paused, or all members asked for a pause.
     Paused,
     /// No member has room for more.
     InFlightCapReached,

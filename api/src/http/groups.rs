@@ -70,6 +70,40 @@ impl ToJson for GroupChange {
     }
 }
 
+/// The body of `POST /groups/pause`, `POST /groups/resume` and `POST /cursors/undo`: which group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedGroup {
+    /// The topic.
+    pub topic: String,
+    /// The group.
+    pub group: String,
+}
+
+impl<'a> FromJson<'a> for NamedGroup {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
+        let (mut topic, mut group) = (None, None);
+        scanner.object(|scanner, name| match name {
+            "topic" => scanner.fill(&mut topic),
+            "group" => scanner.fill(&mut group),
+            _ => Err(ScanError::unknown(name, &["topic", "group"], &[])),
+        })?;
+        Ok(Self {
+            topic: required(topic, "topic")?,
+            group: required(group, "group")?,
+        })
+    }
+}
+
+impl ToJson for NamedGroup {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let mut object = ObjectWriter::new(out);
+        object
+            .field("topic", &self.topic)
+            .field("group", &self.group)
+            .end();
+    }
+}
+
 /// The reply of `GET /groups`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupList {
@@ -102,6 +136,12 @@ pub struct GroupInfo {
     pub max_attempts: u32,
     /// In which order it gets events.
     pub ordering: Ordering,
+    /// Whether the whole group is paused: none of its members is given events.
+    #[serde(default)]
+    pub paused: bool,
+    /// Since when, in epoch milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_since_ms: Option<u64>,
     /// Who is subscribed.
     pub members: Vec<MemberInfo>,
     /// Events that are leased.
@@ -127,6 +167,9 @@ pub struct MemberInfo {
     pub max_in_flight: u64,
     /// How many of these are left.
     pub room: u64,
+    /// How long it has held the event of this group that it holds longest; 0 where it holds none.
+    #[serde(default)]
+    pub oldest_in_flight_ms: u64,
 }
 
 /// What a group has done.

@@ -21,7 +21,10 @@ pub(super) fn all() -> Value {
         "/topics/{topic}": {"get": get_topic(), "put": put_topic(), "delete": delete_topic()},
         "/topics/{topic}/purge": {"post": purge_topic()},
         "/groups": {"get": list_groups(), "patch": change_group(), "delete": remove_group()},
+        "/groups/pause": {"post": pause_group()},
+        "/groups/resume": {"post": resume_group()},
         "/cursors": {"get": list_cursors(), "post": seek()},
+        "/cursors/undo": {"post": undo_seek()},
         "/lag": {"get": lag()},
         "/explain": {"get": explain()},
         "/dlq": {"get": dead_letters(), "delete": remove_dead_letters()},
@@ -279,13 +282,32 @@ fn change_group() -> Value {
     .build()
 }
 
+fn pause_group() -> Value {
+    let summary = "Stop deliveries to all members of a group, also over a restart; leases go on";
+    Operation::new("pauseGroup", summary)
+        .body("NamedGroup")
+        .reply("The group as it stands now.", "GroupInfo")
+        .build()
+}
+
+fn resume_group() -> Value {
+    Operation::new("resumeGroup", "Let a paused group go on")
+        .body("NamedGroup")
+        .reply("The group as it stands now.", "GroupInfo")
+        .build()
+}
+
 fn list_groups() -> Value {
     let text = || json!({"type": "string"});
     let operation = Operation::new(
         "listGroups",
         "The groups of a topic, or a page of all groups",
     )
-    .query("topic", text(), "The topic; all topics with a limit.")
+    .query(
+        "topic",
+        text(),
+        "The topic; all topics where it is left out, which needs a limit.",
+    )
     .query("group", text(), "Only this group.");
     let columns = [
         "topic",
@@ -320,6 +342,18 @@ fn seek() -> Value {
         .body("Seek")
         .reply(
             "What was or would be delivered again and passed over.",
+            "SeekReply",
+        )
+        .build()
+}
+
+fn undo_seek() -> Value {
+    let summary = "Set a group's cursor back to where it was before the last seek";
+    Operation::new("undoSeek", summary)
+        .body("NamedGroup")
+        .reply(
+            "What is delivered again and passed over. 409 `group_mismatch` where there is no seek to undo, or too much \
+             was settled since.",
             "SeekReply",
         )
         .build()

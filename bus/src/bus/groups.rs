@@ -69,6 +69,7 @@ impl Bus {
             ack_timeout_ms: record.settings.ack_timeout_ms,
             max_attempts: record.settings.max_attempts,
             ordering: record.settings.ordering,
+            paused_since_ms: record.paused_since_ms,
             members: Vec::new(),
             in_flight: 0,
             waiting: 0,
@@ -130,6 +131,29 @@ impl Bus {
         place: StartAt,
     ) -> Result<SeekEffect, GroupError> {
         self.seek_or_not(topic, group, place, true).await
+    }
+
+    /// Undoes the last seek of a group, once: it goes on from where it was before, except that what was settled since stays
+    /// settled. Refused where there is nothing to undo, or where the group has settled more than
+    /// [`BusOptions::max_undo_settled`](crate::BusOptions::max_undo_settled) positions since. Leases given so far are void.
+    pub async fn undo_seek(&self, topic: &str, group: &str) -> Result<SeekEffect, GroupError> {
+        let name = self.name(topic, group)?;
+        self.registry.call(&name, Command::UndoSeek).await
+    }
+
+    /// Pauses a group: none of its members is given events until [`Bus::resume_group`], also after a restart. Leases that
+    /// members hold go on.
+    pub async fn pause_group(&self, topic: &str, group: &str) -> Result<GroupInfo, GroupError> {
+        let name = self.name(topic, group)?;
+        let pause = |reply| Command::SetPaused(true, reply);
+        self.registry.call(&name, pause).await
+    }
+
+    /// Lets a paused group go on.
+    pub async fn resume_group(&self, topic: &str, group: &str) -> Result<GroupInfo, GroupError> {
+        let name = self.name(topic, group)?;
+        let resume = |reply| Command::SetPaused(false, reply);
+        self.registry.call(&name, resume).await
     }
 
     /// Changes what belongs to a group: what its members leave out, and may not ask for otherwise.

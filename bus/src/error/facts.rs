@@ -147,6 +147,33 @@ pub struct GroupMismatch {
     pub field: &'static str,
 }
 
+/// The cursor of a group was not set, or that was undone already.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("group {group} of topic {topic} has no seek to undo; a seek can be undone once")]
+pub struct NothingToUndo {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The group.
+    pub group: Arc<str>,
+}
+
+/// A group has settled too much since its cursor was set.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "group {group} of topic {topic} has settled {settled} events since the seek, more than the {limit} \
+     (max_undo_settled) up to which it can be undone; set the cursor instead"
+)]
+pub struct TooMuchSettled {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The group.
+    pub group: Arc<str>,
+    /// How many positions were settled.
+    pub settled: u64,
+    /// How many may be.
+    pub limit: u64,
+}
+
 /// Another bus on the same store has taken the group over.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("group {group} of topic {topic} was taken over by another bus on the same store")]

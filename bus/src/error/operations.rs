@@ -96,6 +96,12 @@ pub enum GroupError {
     /// An option belongs to the group, which has another.
     #[error(transparent)]
     GroupMismatch(#[from] GroupMismatch),
+    /// There is no seek to undo.
+    #[error(transparent)]
+    NothingToUndo(#[from] NothingToUndo),
+    /// Too much was settled since the seek.
+    #[error(transparent)]
+    TooMuchSettled(#[from] TooMuchSettled),
     /// What is stored of the group cannot be understood. It is left as it is.
     #[error("the stored state of group {group} of topic {topic} is damaged: {reason}")]
     Damaged {
@@ -245,6 +251,8 @@ impl GroupError {
             | Self::UnknownGroup(_)
             | Self::UnknownId(_)
             | Self::GroupMismatch(_)
+            | Self::NothingToUndo(_)
+            | Self::TooMuchSettled(_)
             | Self::Damaged { .. } => false,
         }
     }

@@ -27,6 +27,10 @@ pub(crate) enum Command {
     Explain(Reply<Explanation>),
     /// Sets the cursor, or reports what that would do.
     Seek(Seek, Reply<SeekEffect>),
+    /// Undoes the last seek.
+    UndoSeek(Reply<SeekEffect>),
+    /// Pauses the group, or lets it go on.
+    SetPaused(bool, Reply<GroupInfo>),
     /// Changes the settings of the group.
     Configure(SettingsRequest, Reply<()>),
     /// Removes the group's record, for this reason.
@@ -50,9 +54,11 @@ impl Command {
                     drop(reply.send(Err(AckPublishError::Gone)));
                 }
             }
-            Self::Describe(reply) => drop(reply.send(Err(error.clone()))),
+            Self::Describe(reply) | Self::SetPaused(_, reply) => {
+                drop(reply.send(Err(error.clone())))
+            }
             Self::Explain(reply) => drop(reply.send(Err(error.clone()))),
-            Self::Seek(_, reply) => drop(reply.send(Err(error.clone()))),
+            Self::Seek(_, reply) | Self::UndoSeek(reply) => drop(reply.send(Err(error.clone()))),
             Self::Configure(_, reply) | Self::Remove(_, reply) | Self::Abandon(_, reply) => {
                 drop(reply.send(Err(error.clone())));
             }

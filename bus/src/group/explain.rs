@@ -1,6 +1,7 @@
 //! Why nothing is flowing to a group, in a sentence and as data.
 
 use super::info::{GroupInfo, MemberInfo};
+use crate::rfc3339::rfc3339;
 use serde::Serialize;
 
 /// How many blocked lanes an explanation names.
@@ -34,7 +35,7 @@ pub enum Reason {
     CaughtUp,
     /// The group has no members.
     NoMembers,
-    /// All members asked for a pause.
+    /// The group is paused, or all members asked for a pause.
     Paused,
     /// No member has room for more.
     InFlightCapReached,
@@ -84,7 +85,9 @@ pub(crate) struct Situation {
 /// Finds the first thing that holds events back.
 pub(crate) fn reason(group: &GroupInfo, situation: &Situation) -> Reason {
     let active = || group.members.iter().filter(|member| !member.paused);
-    if group.lag == 0 {
+    if group.paused_since_ms.is_some() {
+        Reason::Paused
+    } else if group.lag == 0 {
         Reason::CaughtUp
     } else if group.members.is_empty() {
         Reason::NoMembers
@@ -120,12 +123,19 @@ pub(crate) fn sentence(
     match reason {
         Reason::CaughtUp => format!("{name} is caught up: everything is settled."),
         Reason::NoMembers => format!("{name} has {lag} to go, but nobody is subscribed."),
-        Reason::Paused => {
-            format!(
-                "{name} has {lag} to go, but {} paused.",
-                are(&group.members)
-            )
-        }
+        Reason::Paused => match group.paused_since_ms {
+            Some(since_ms) => format!(
+                "{name} was paused at {} and has {lag} to go; resume it with \
+                 `prombus group resume {} {}` or POST /groups/resume.",
+                rfc3339(since_ms),
+                group.topic,
+                group.group
+            ),
+            None => {
+                let are = are(&group.members);
+                format!("{name} has {lag} to go, but {are} paused.")
+            }
+        },
         Reason::InFlightCapReached => {
             format!(
                 "{name} has {lag} to go, but no member has room: {}.",

@@ -71,6 +71,9 @@ pub struct GroupInfo {
     pub max_attempts: u32,
     /// In which order it gets events.
     pub ordering: Ordering,
+    /// Since when the whole group is paused, in epoch milliseconds; none where it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused_since_ms: Option<u64>,
     /// Who is subscribed.
     pub members: Vec<MemberInfo>,
     /// Events that are leased.
@@ -96,4 +99,6 @@ pub struct MemberInfo {
     pub max_in_flight: usize,
     /// How many of these are left.
     pub room: usize,
+    /// How long it has held the one that it holds longest, of this group; 0 where it holds none.
+    pub oldest_in_flight_ms: u64,
 }

@@ -9,8 +9,10 @@ mod in_doubt;
 mod incarnation;
 mod membership;
 mod panic_recovery;
+mod pause;
 mod persistence;
 mod read_ahead;
+mod seek;
 mod shutdown;
 
 use super::command::Command;
@@ -361,6 +363,7 @@ fn rules(core: &Core, name: &GroupName) -> Rules {
         exhausted_policy,
         window: core.options.group_window,
         max_lost_attempts: core.options.max_lost_attempts,
+        max_undo_settled: core.options.max_undo_settled,
         wall_offset_ms: wall_offset_ms(core),
     }
 }

@@ -65,6 +65,22 @@ impl Ranges {
             .sum()
     }
 
+    /// How many positions of `first..=last` are in both.
+    pub(crate) fn count_common(&self, other: &Self, first: u64, last: u64) -> u64 {
+        let (mut ours, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut common = 0;
+        while let (Some(&&one), Some(&&another)) = (ours.peek(), theirs.peek()) {
+            let from = one.0.max(another.0).max(first);
+            let to = one.1.min(another.1).min(last);
+            common += (to + 1).saturating_sub(from);
+            match one.1 <= another.1 {
+                true => ours.next(),
+                false => theirs.next(),
+            };
+        }
+        common
+    }
+
     /// Drops what is at or before `head`, and returns how far head may go because everything up to there is
     /// settled.
     pub(crate) fn absorb(&mut self, head: u64) -> u64 {
@@ -112,6 +128,12 @@ mod tests {
             prop_assert!(gaps);
 
             let expected = (at + 1..).find(|seq| !model.contains(seq)).unwrap_or(0) - 1;
+            let other: BTreeSet<u64> = (at..=to).chain(50..=55).collect();
+            let common = other.intersection(&model).filter(|&&seq| seq >= 3 && seq <= 58).count();
+            let other = Ranges::new(vec![(50, 55), (at, to)]);
+            prop_assert_eq!(ranges.count_common(&other, 3, 58), common as u64);
+            prop_assert_eq!(other.count_common(&ranges, 3, 58), common as u64);
+
             prop_assert_eq!(ranges.absorb(at), expected);
             prop_assert_eq!(ranges.count_within(0, 99), model.iter().filter(|&&seq| seq > expected).count() as u64);
         }

@@ -41,6 +41,29 @@ pub(crate) struct GroupRecord {
     /// Keys whose events are not settled though `settled` holds their positions.
     #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "parked")]
     pub(crate) blocked: Vec<BlockedKeyRecord>,
+    /// Since when the group is paused, in epoch milliseconds; none where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) paused_since_ms: Option<u64>,
+    /// Where the group was before its cursor was last set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) undo: Option<Arc<SeekUndo>>,
+}
+
+/// Where a group was before its cursor was set, for as long as that can be undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SeekUndo {
+    /// The cursor that was set: what is settled above it was settled since.
+    pub(crate) sought: u64,
+    pub(crate) cursor: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) settled: Vec<(u64, u64)>,
+    /// Without the texts of their histories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) failed: Vec<FailedEvent>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) leases: Vec<LeaseRun>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "parked")]
+    pub(crate) blocked: Vec<BlockedKeyRecord>,
 }
 
 /// A key whose events wait outside the group's window.
@@ -145,5 +168,67 @@ impl GroupRecord {
             ));
         }
         Ok(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_an_earlier_version_is_neither_paused_nor_has_an_undo() {
+        let stored = r#"{"version":1,"created_ms":5,"cursor":7,"settled":[[9,9]],"skipped":0,
+            "settings":{"ack_timeout_ms":30000,"max_attempts":5,"ordering":"none"},"written_ms":8,"incarnation":3}"#;
+        let record = GroupRecord::from_bytes(stored.as_bytes()).expect("a record");
+        assert_eq!((record.paused_since_ms, &record.undo), (None, &None));
+        let written = String::from_utf8(record.to_bytes().to_vec()).expect("text");
+        assert!(
+            !written.contains("paused") && !written.contains("undo"),
+            "an earlier version reads it as it did: {written}"
+        );
+    }
+
+    #[test]
+    fn a_pause_and_an_undo_are_read_back() {
+        let record = GroupRecord {
+            version: RECORD_VERSION,
+            created_ms: 1,
+            cursor: 2,
+            settled: vec![(4, 5)],
+            skipped: 0,
+            settings: GroupSettings::default(),
+            failed: Vec::new(),
+            leases: Vec::new(),
+            written_ms: 3,
+            incarnation: Some(4),
+            blocked: Vec::new(),
+            paused_since_ms: Some(5),
+            undo: Some(Arc::new(SeekUndo {
+                sought: 6,
+                cursor: 7,
+                settled: vec![(9, 9)],
+                failed: vec![FailedEvent {
+                    seq: 8,
+                    attempts: 2,
+                    lost: 1,
+                    is_last_lost: true,
+                    due_ms: 9,
+                    history: Vec::new(),
+                }],
+                leases: vec![LeaseRun {
+                    member: "m".into(),
+                    started_ms: 1,
+                    attempt: 3,
+                    seqs: vec![(10, 11)],
+                }],
+                blocked: vec![BlockedKeyRecord {
+                    key: "k".to_owned(),
+                    from_seq: 12,
+                    to_seq: 13,
+                    events: 2,
+                }],
+            })),
+        };
+        assert_eq!(GroupRecord::from_bytes(&record.to_bytes()), Ok(record));
     }
 }

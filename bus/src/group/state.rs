@@ -28,6 +28,7 @@ mod read_ahead;
 mod settlement;
 mod slot;
 mod stats;
+mod undo;
 
 #[cfg(test)]
 mod model_tests;
@@ -38,12 +39,14 @@ pub(crate) use ack_publish::{AckPublishConflict, ConflictReason, MEMBER_LEFT};
 pub(crate) use leases::Leased;
 pub(crate) use settlement::{Retry, Settled};
 pub(crate) use stats::BlockedLane;
+pub(crate) use undo::NoUndo;
 
 use super::blocked_keys::BlockedKeys;
 use super::counts::GroupCounts;
 use super::history::History;
 use super::lanes::{Lane, Lanes};
 use super::ranges::Ranges;
+use super::record::SeekUndo;
 use super::settings::GroupSettings;
 use super::timers::Timers;
 use super::unsettled::Unsettled;
@@ -77,6 +80,8 @@ pub(crate) struct Rules {
     pub(crate) window: usize,
     /// An event whose deliveries ended so often because the member or the server went away is given up as well.
     pub(crate) max_lost_attempts: u32,
+    /// A seek can be undone until more positions than this were settled after it.
+    pub(crate) max_undo_settled: u64,
     /// What has to be added to monotonic time to get epoch milliseconds.
     pub(crate) wall_offset_ms: i64,
 }
@@ -122,6 +127,10 @@ pub(crate) struct GroupState {
     first_valid_lease: u64,
     /// Up to here events may have been delivered before the cursor was set back; acknowledging them is void.
     void_until: u64,
+    /// Since when nothing is delivered, in epoch milliseconds, where someone asked for that.
+    paused_since_ms: Option<u64>,
+    /// Where the group was before the cursor was last set.
+    undo: Option<Arc<SeekUndo>>,
     /// Events that retention took before the group saw them.
     skipped: u64,
     counts: GroupCounts,
@@ -175,6 +184,8 @@ impl GroupState {
             next_lease: 1,
             first_valid_lease: 1,
             void_until: 0,
+            paused_since_ms: None,
+            undo: None,
             skipped: 0,
             counts: GroupCounts::default(),
             changes: 0,
@@ -209,6 +220,19 @@ impl GroupState {
     /// Changes what the group goes by; events already read keep their lanes.
     pub(crate) fn settings_mut(&mut self) -> &mut GroupSettings {
         &mut self.rules.settings
+    }
+
+    /// Since when nothing is delivered, in epoch milliseconds, where the group is paused.
+    pub(crate) fn paused_since_ms(&self) -> Option<u64> {
+        self.paused_since_ms
+    }
+
+    /// Pauses the group or lets it go on; a pause that is there already keeps its time.
+    pub(crate) fn set_paused(&mut self, paused: bool, now_ms: u64) {
+        if paused != self.paused_since_ms.is_some() {
+            self.paused_since_ms = paused.then(|| self.wall_ms(now_ms));
+            self.changes += 1;
+        }
     }
 
     /// A number that differs whenever there is something to write down.
@@ -256,6 +280,11 @@ impl GroupState {
     /// Goes on numbering leases where the state that this one replaces stopped.
     pub(crate) fn resume_leases(&mut self, replaced: &Self) {
         self.next_lease = replaced.next_lease;
+    }
+
+    /// Takes over a pause from the state that this one replaces.
+    pub(crate) fn resume_pause(&mut self, replaced: &Self) {
+        self.paused_since_ms = replaced.paused_since_ms;
     }
 
     /// How many leases of each member have ended since the last call.

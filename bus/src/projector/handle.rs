@@ -1,17 +1,30 @@
 //! The handle of a running projector: its status, and stopping it.
 
+use super::running::Running;
 use crate::core::Core;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 /// A projector at work. Dropping it stops it; whatever was not committed then has not happened.
 #[must_use = "dropping it stops the projector"]
 pub struct ProjectorHandle {
     core: Arc<Core>,
-    input: Arc<str>,
-    shared_status: Arc<SharedStatus>,
+    running: Arc<Running>,
     task: JoinHandle<()>,
+}
+
+/// A projector that runs on a bus, and how it is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectorInfo {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The topic that it reads.
+    pub input: Arc<str>,
+    /// The topic that it emits to.
+    pub output: Arc<str>,
+    /// How it is doing.
+    pub status: ProjectorStatus,
 }
 
 /// How a projector is doing.
@@ -35,44 +48,18 @@ pub struct ProjectorStatus {
     pub last_error: Option<Arc<str>>,
 }
 
-/// What the runner tells its owner.
-#[derive(Debug, Default)]
-pub(super) struct SharedStatus(Mutex<ProjectorStatus>);
-
-impl SharedStatus {
-    pub(super) fn change(&self, change: impl FnOnce(&mut ProjectorStatus)) {
-        change(&mut self.lock());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ProjectorStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl ProjectorHandle {
-    pub(super) fn new(
-        core: Arc<Core>,
-        input: Arc<str>,
-        shared_status: Arc<SharedStatus>,
-        task: JoinHandle<()>,
-    ) -> Self {
+    pub(super) fn new(core: Arc<Core>, running: Arc<Running>, task: JoinHandle<()>) -> Self {
         Self {
             core,
-            input,
-            shared_status,
+            running,
             task,
         }
     }
 
     /// How it is doing.
     pub fn status(&self) -> ProjectorStatus {
-        let mut status = self.shared_status.lock().clone();
-        let tail_seq = self.core.store.topic(&self.input).map(|info| info.tail_seq);
-        status.lag = tail_seq.unwrap_or(0).saturating_sub(status.position);
-        if self.has_ended() && !self.core.is_closed() {
-            status.last_error = Some("the projector panicked and stopped".into());
-        }
-        status
+        self.running.status(&self.core)
     }
 
     /// Whether it has ended, because the bus is closed or the projector panicked.
@@ -97,7 +84,8 @@ impl Drop for ProjectorHandle {
 impl fmt::Debug for ProjectorHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProjectorHandle")
-            .field("input", &self.input)
+            .field("name", &self.running.name)
+            .field("input", &self.running.input)
             .field("status", &self.status())
             .finish_non_exhaustive()
     }

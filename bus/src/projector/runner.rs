@@ -5,8 +5,8 @@ mod commit;
 mod resume;
 
 use super::emitter::Emitter;
-use super::handle::SharedStatus;
 use super::record::{ProjectorRecord, record_key};
+use super::running::SharedStatus;
 use super::{Projector, ProjectorStatus};
 use crate::core::Core;
 use crate::options::Backoff;
@@ -86,11 +86,6 @@ impl<P: Projector> Runner<P> {
     /// What it tells its owner.
     pub(super) fn shared_status(&self) -> Arc<SharedStatus> {
         self.shared_status.clone()
-    }
-
-    /// The topic that it reads.
-    pub(super) fn input(&self) -> Arc<str> {
-        self.input.clone()
     }
 
     /// Works until the bus is closed. It may be dropped at any moment: everything is in the last commit.

@@ -438,6 +438,27 @@ async fn a_panic_is_said_and_nothing_of_its_page_happens() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_bus_tells_of_the_projectors_that_run_on_it() {
+    let bus = bus();
+    assert_eq!(bus.projectors(), []);
+    let process = project(&bus);
+    let touchy = bus.run_projector(Touchy).expect("it starts");
+    publish(&bus, "numbers", 1).await;
+    sleep(1).await;
+    let all = bus.projectors();
+    let named = |at: usize| [&*all[at].name, &*all[at].input, &*all[at].output];
+    assert_eq!(named(0), ["process", BEATS, STATES]);
+    assert_eq!(named(1), ["touchy", "numbers", "touched"]);
+    assert_eq!(all[0].status, process.status());
+    assert_eq!((all[1].status.position, all[1].status.lag), (1, 0));
+    drop(process);
+    let left = bus.projectors();
+    assert_eq!(left.len(), 1, "{left:?}");
+    touchy.stop().await;
+    assert_eq!(bus.projectors(), []);
+}
+
+#[tokio::test(start_paused = true)]
 async fn projectors_that_make_no_sense_are_refused() {
     struct Named(&'static str, &'static str, &'static str);
     impl Projector for Named {

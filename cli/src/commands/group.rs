@@ -1,22 +1,23 @@
-//! `group`: where groups are, why nothing flows to one, and moving or removing them.
+//! `group`: where groups are, why nothing flows to one, and moving, pausing or removing them.
 
 use super::position::PositionArgs;
 use crate::confirm::confirm;
 use crate::output::{self, Format};
 use crate::remote::{Remote, RemoteArgs, read};
-use crate::{completion, escape, table};
+use crate::{completion, escape, table, time};
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use prombus_api::http::{
-    Body, Explanation, GroupChange, GroupInfo, GroupList, GroupQuery, Seek, SeekReply, TopicList,
+    Body, Explanation, GroupChange, GroupInfo, GroupList, GroupQuery, NamedGroup, Seek, SeekReply,
+    TopicList,
 };
 use prombus_api::options::{Filter, Ordering};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use ureq::http::Method;
 
-/// List, inspect, explain, move or remove groups
+/// List, inspect, explain, move, pause or remove groups
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   prombus group ls
@@ -64,6 +65,18 @@ enum Subcommands {
         #[arg(long)]
         yes: bool,
     },
+    /// Undo the last seek: the group goes on from where it was before it
+    #[command(after_help = "Examples:
+  prombus group undo orders billing")]
+    Undo(GroupArgs),
+    /// Stop deliveries to all members of a group until it is resumed; leases they hold go on
+    #[command(after_help = "Examples:
+  prombus group pause orders billing")]
+    Pause(GroupArgs),
+    /// Let a paused group go on
+    #[command(after_help = "Examples:
+  prombus group resume orders billing")]
+    Resume(GroupArgs),
     /// Change what belongs to a group and not to its members
     #[command(after_help = "Examples:
   prombus group set orders billing --max-attempts 10 --ordering key
@@ -128,6 +141,18 @@ impl Group {
             } => {
                 let reply = seek(&remote, group, position, *dry_run, *yes)?;
                 print(&reply, format, |reply: SeekReply| print_seek(&reply))
+            }
+            Subcommands::Undo(group) => {
+                let reply = remote.send(Method::POST, "/cursors/undo", &group.body())?;
+                print(&reply, format, |reply: SeekReply| print_seek(&reply))
+            }
+            Subcommands::Pause(group) => {
+                let reply = remote.send(Method::POST, "/groups/pause", &group.body())?;
+                print(&reply, format, |info: GroupInfo| print_info(&info))
+            }
+            Subcommands::Resume(group) => {
+                let reply = remote.send(Method::POST, "/groups/resume", &group.body())?;
+                print(&reply, format, |info: GroupInfo| print_info(&info))
             }
             Subcommands::Set {
                 group,
@@ -229,6 +254,14 @@ fn print<T: DeserializeOwned>(
 }
 
 impl GroupArgs {
+    fn body(&self) -> Vec<u8> {
+        let named = NamedGroup {
+            topic: self.topic.clone(),
+            group: self.group.clone(),
+        };
+        named.to_json()
+    }
+
     fn query(&self) -> String {
         query(&self.topic, Some(&self.group))
     }
@@ -273,6 +306,13 @@ fn print_info(group: &GroupInfo) -> anyhow::Result<()> {
         counts.dead_lettered,
         group.skipped
     ))?;
+    if let Some(since_ms) = group.paused_since_ms {
+        let since = time::show(since_ms);
+        output::line(format_args!(
+            "paused since {since}; prombus group resume {} {} lets it go on",
+            group.topic, group.group
+        ))?;
+    }
     if group.members.is_empty() {
         return Ok(());
     }

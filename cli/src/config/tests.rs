@@ -32,6 +32,7 @@ fn flags_win_over_environment_over_file() {
         ("PROMBUS_STORE", "file:b"),
         ("PROMBUS_MAX_CONNECTIONS", "2"),
         ("PROMBUS_LIMITS__MAX_MESSAGE_BYTES", "5000"),
+        ("PROMBUS_LIMITS__MAX_LOST_ATTEMPTS", "3"),
         ("PROMBUS_LISTEN", "127.0.0.1:1, [::1]:2"),
         ("PROMBUS_URL", "http://elsewhere"),
     ];
@@ -41,6 +42,7 @@ fn flags_win_over_environment_over_file() {
     assert!(!config.auto_create_topics);
     assert_eq!(config.limits.max_payload_bytes, 100);
     assert_eq!(config.limits.max_message_bytes, 5_000);
+    assert_eq!(config.limits.max_lost_attempts, 3);
     assert_eq!(config.listen.len(), 2);
 }
 
@@ -82,6 +84,8 @@ fn values_that_make_no_sense_are_refused() {
             "limits.conn_publish = { capacity = 0, refill_per_sec = 1 }",
             "conn_publish",
         ),
+        ("limits.max_lost_attempts = 0", "max_lost_attempts"),
+        ("limits.max_lost_attempts = -1", "max_lost_attempts"),
         ("[[topics]]\nname = \"a b\"", "a b"),
         (
             "[[topics]]\nname = \"t\"\nretention = \"3 days\"",

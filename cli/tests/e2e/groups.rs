@@ -108,6 +108,33 @@ fn a_cursor_is_moved_after_a_look_at_what_that_does() {
 }
 
 #[test]
+fn a_seek_is_undone_and_a_group_paused() {
+    let server = with_jobs();
+    server.command(&["sub", "jobs", "-g", "g", "--from", "earliest", "-n", "2"]);
+    server.command(&["group", "seek", "jobs", "g", "--from", "latest", "--yes"]);
+    let undone = server.command(&["group", "undo", "jobs", "g"]);
+    assert!(
+        text(&undone).contains("the cursor is at 2; 1 events redelivered, 0 skipped"),
+        "{undone:?}"
+    );
+    let again = server.command(&["group", "undo", "jobs", "g"]);
+    assert!(!again.status.success());
+    let error = String::from_utf8_lossy(&again.stderr);
+    assert!(error.contains("no seek to undo"), "{error}");
+    let paused = server.command(&["group", "pause", "jobs", "g"]);
+    assert!(text(&paused).contains("paused since 2"), "{paused:?}");
+    let explained = server.command(&["group", "explain", "jobs", "g"]);
+    assert!(
+        text(&explained).contains("prombus group resume jobs g"),
+        "{explained:?}"
+    );
+    let resumed = server.command(&["group", "resume", "jobs", "g", "--json"]);
+    assert!(text(&resumed).contains(r#""paused":false"#), "{resumed:?}");
+    let third = server.command(&["sub", "jobs", "-g", "g", "-n", "1"]);
+    assert!(text(&third).contains("jobs/3"), "{third:?}");
+}
+
+#[test]
 fn dead_letters_are_listed_shown_and_sent_again() {
     let server = with_jobs();
     // The first event fails as often as it may.

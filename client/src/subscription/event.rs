@@ -3,6 +3,7 @@
 use crate::error::BadValue;
 use crate::id::Id;
 use prombus_api::frames::EventFrame;
+use prombus_api::{ParseError, Record};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -77,6 +78,21 @@ impl Event {
             seq: record.seq,
             ts: record.ts,
         }
+    }
+
+    /// An event from its stored record.
+    pub(crate) fn from_record(json: &str) -> Result<Self, ParseError> {
+        let record = Record::parse(json)?;
+        Ok(Self {
+            message: json.into(),
+            topic: (*record.topic).into(),
+            id: Text::of(json, record.id),
+            key: record.key.map(|key| Text::of(json, key)),
+            payload: Span::of(json, record.payload),
+            json: Span::of(json, json),
+            seq: record.seq,
+            ts: record.ts,
+        })
     }
 
     /// Its id.

@@ -40,7 +40,9 @@ pub(super) fn group(error: &GroupError) -> Code {
         GroupError::UnknownGroup(_) => Code::UnknownGroup,
         GroupError::UnknownId(_) => Code::UnknownId,
         GroupError::TakenOver(_) => Code::LeaseLost,
-        GroupError::GroupMismatch(_) => Code::GroupMismatch,
+        GroupError::GroupMismatch(_)
+        | GroupError::NothingToUndo(_)
+        | GroupError::TooMuchSettled(_) => Code::GroupMismatch,
         GroupError::Damaged { .. } | GroupError::ReadFailed { .. } => Code::ReadFailed,
         GroupError::StoreFailed(_) => Code::AckFailed,
         GroupError::Closed => Code::ShuttingDown,

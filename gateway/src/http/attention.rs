@@ -7,7 +7,7 @@ use super::reply;
 use super::status::sees_everything;
 use crate::api_error::ApiError;
 use axum::response::Response;
-use prombus::{GroupMetrics, TopicInfo, is_dead_letter_topic};
+use prombus::{GroupMetrics, ProjectorInfo, TopicInfo, is_dead_letter_topic};
 use prombus_api::http::{Attention, Explanation, Finding, FindingKind, Level, Reason};
 
 /// The most findings of a reply.
@@ -24,6 +24,7 @@ pub(super) async fn attention(call: Call) -> Result<Response, ApiError> {
     if sees_everything(&call) {
         findings.extend(store_findings(&call));
         findings.extend(rate_limits(&call));
+        findings.extend(projectors(&call));
     }
     findings.extend(stuck_groups(&call).await?);
     findings.extend(growing_lags(&call, &findings));
@@ -77,6 +78,30 @@ fn rate_limits(call: &Call) -> Option<Finding> {
         "Rate limits rejected publishes or throttled deliveries {limited} times in the last 15 minutes."
     );
     (limited > 0).then(|| finding(FindingKind::RateLimited, Level::Notice, sentence))
+}
+
+/// Projectors that do not go on, and those that could make nothing of events since the server was started.
+fn projectors(call: &Call) -> Vec<Finding> {
+    let all = call.gateway().bus.projectors().into_iter();
+    let findings = all.filter_map(|ProjectorInfo { name, input, status, .. }| {
+        let (level, sentence) = match (status.last_error, status.last_rejection) {
+            (Some(error), _) => {
+                let sentence = format!("Projector {name} does not go on: {error}");
+                (Level::Error, sentence)
+            }
+            (None, Some(why)) => {
+                let count = status.rejected;
+                let sentence = format!("Projector {name} has rejected {count} events of {input}, the last because: {why}");
+                (Level::Notice, sentence)
+            }
+            (None, None) => return None,
+        };
+        Some(Finding {
+            topic: Some(input.to_string()),
+            ..finding(FindingKind::Projector, level, sentence)
+        })
+    });
+    findings.collect()
 }
 
 /// Groups with unsettled events that do not get on, and why.

@@ -23,7 +23,7 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(gateway: Arc<Gateway>, listens_on_loopback: bool, peer: Peer) -> Self {
-        let limits = ConnectionLimits::new(&gateway.options.limits, gateway.now_ms());
+        let limits = ConnectionLimits::new(&gateway.options.limits, gateway.monotonic_ms());
         Self {
             gateway,
             limits: Mutex::new(limits),
@@ -57,7 +57,7 @@ impl Connection {
     /// Publishes `events` as far as the limits are concerned, or says when that may be done.
     pub(super) fn publish(&self, topic: &str, events: u32) -> Result<(), RateLimited> {
         let gateway = &self.gateway;
-        let now_ms = gateway.now_ms();
+        let now_ms = gateway.monotonic_ms();
         let taken = self
             .limits()
             .publish(&gateway.topic_limits, topic, events, now_ms);
@@ -78,7 +78,7 @@ impl Connection {
     pub(super) async fn wait_to_deliver(&self, events: usize) -> usize {
         let wanted = u32::try_from(events).unwrap_or(u32::MAX);
         loop {
-            let allowed = self.limits().deliver(wanted, self.gateway.now_ms());
+            let allowed = self.limits().deliver(wanted, self.gateway.monotonic_ms());
             match allowed {
                 Ok(count) => return count as usize,
                 Err(RetryAfter { ms }) => {

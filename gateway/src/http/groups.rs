@@ -9,11 +9,11 @@ use crate::auth::Action;
 use crate::gateway::Gateway;
 use crate::to_bus::{to_bus_filter, to_bus_ordering, to_bus_position};
 use axum::response::Response;
-use prombus::{GroupConfig, GroupInfo};
+use prombus::{GroupConfig, GroupInfo, SeekEffect};
 use prombus_api::Code;
 use prombus_api::http::{
-    Body as _, CursorList, Explanation, GroupChange, GroupList, GroupQuery, Lag, PageQuery, Reason,
-    Seek, SeekReply,
+    Body as _, CursorList, Explanation, GroupChange, GroupList, GroupQuery, Lag, NamedGroup,
+    PageQuery, Reason, Seek, SeekReply,
 };
 use wire::{wire_cursor, wire_explanation, wire_group};
 
@@ -22,11 +22,13 @@ const MAX_DAMAGE_SHOWN: usize = 20;
 
 /// The groups of a topic that the caller may know of.
 pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
-    let page = PageQuery::parse(&call.query()?)?;
+    let query = call.query()?;
+    let page = PageQuery::parse(&query)?;
     if page.limit.is_some() {
-        return super::pages::groups(&call, &page).await;
+        let named = (query.get("topic"), query.get("group"));
+        return super::pages::groups(&call, &page, named).await;
     }
-    let wanted = GroupQuery::parse(&call.query()?)?;
+    let wanted = GroupQuery::parse(&query)?;
     let groups = visible(&call, &wanted).await?;
     Ok(reply::json(&GroupList {
         groups: groups.into_iter().map(wire_group).collect(),
@@ -49,6 +51,20 @@ pub(super) async fn change(mut call: Call) -> Result<Response, ApiError> {
     let bus = &call.gateway().bus;
     bus.configure_group(&topic, &group, &config).await?;
     Ok(reply::json(&wire_group(bus.group(&topic, &group).await?)))
+}
+
+/// Stops deliveries to all members of a group.
+pub(super) async fn pause(mut call: Call) -> Result<Response, ApiError> {
+    let NamedGroup { topic, group } = administered(&mut call).await?;
+    let info = call.gateway().bus.pause_group(&topic, &group).await?;
+    Ok(reply::json(&wire_group(info)))
+}
+
+/// Lets a paused group go on.
+pub(super) async fn resume(mut call: Call) -> Result<Response, ApiError> {
+    let NamedGroup { topic, group } = administered(&mut call).await?;
+    let info = call.gateway().bus.resume_group(&topic, &group).await?;
+    Ok(reply::json(&wire_group(info)))
 }
 
 pub(super) async fn remove(call: Call) -> Result<Response, ApiError> {
@@ -88,15 +104,37 @@ pub(super) async fn seek(mut call: Call) -> Result<Response, ApiError> {
         true => bus.seek_dry_run(&topic, &group, place).await?,
         false => bus.seek(&topic, &group, place).await?,
     };
-    Ok(reply::json(&SeekReply {
-        topic,
-        group,
-        dry_run: wanted.dry_run,
+    let named = NamedGroup { topic, group };
+    Ok(seek_reply(named, effect, wanted.dry_run))
+}
+
+/// Sets a group's cursor back to where it was before it was last set.
+pub(super) async fn undo_seek(mut call: Call) -> Result<Response, ApiError> {
+    let named = administered(&mut call).await?;
+    let bus = &call.gateway().bus;
+    let effect = bus.undo_seek(&named.topic, &named.group).await?;
+    Ok(seek_reply(named, effect, false))
+}
+
+fn seek_reply(named: NamedGroup, effect: SeekEffect, dry_run: bool) -> Response {
+    reply::json(&SeekReply {
+        topic: named.topic,
+        group: named.group,
+        dry_run,
         cursor: effect.cursor,
         redelivered: effect.redelivered,
         skipped: effect.skipped,
         beyond_tail: effect.beyond_tail,
-    }))
+    })
+}
+
+/// The group that the body names, where the caller may change it.
+async fn administered(call: &mut Call) -> Result<NamedGroup, ApiError> {
+    let body = call.json().await?;
+    let named = NamedGroup::parse(&body)?;
+    call.allow(Action::Admin, &named.topic, Some(&named.group))?;
+    call.known(&named.topic)?;
+    Ok(named)
 }
 
 pub(super) async fn lag(call: Call) -> Result<Response, ApiError> {
@@ -141,7 +179,8 @@ pub(super) async fn explained(
     group: &str,
 ) -> Result<Explanation, ApiError> {
     let mut explanation = wire_explanation(gateway.bus.explain(topic, group).await?);
-    let is_throttled = gateway.throttled.contains(topic, group, gateway.now_ms());
+    let now_ms = gateway.monotonic_ms();
+    let is_throttled = gateway.throttled.contains(topic, group, now_ms);
     if is_throttled && looks_delivered(explanation.reason) {
         explanation.reason = Reason::RateLimited;
         explanation.sentence = format!(

@@ -46,13 +46,19 @@ pub(super) async fn topics(call: &Call, wanted: &PageQuery) -> Result<Response, 
     }))
 }
 
-/// A page of the durable groups that the caller may know of.
-pub(super) async fn groups(call: &Call, wanted: &PageQuery) -> Result<Response, ApiError> {
+/// A page of the durable groups that the caller may know of: all, or those of a topic, or of a name.
+pub(super) async fn groups(
+    call: &Call,
+    wanted: &PageQuery,
+    (topic, group): (Option<&str>, Option<&str>),
+) -> Result<Response, ApiError> {
     let gateway = call.gateway();
     let order = group_order(wanted.sort.as_deref())?;
     let mut samples = gateway.bus.group_metrics().await?;
     samples.retain(|sample| {
         !sample.is_ephemeral
+            && topic.is_none_or(|topic| topic == &*sample.topic)
+            && group.is_none_or(|group| group == &*sample.group)
             && fits(wanted, &sample.topic, Some(&sample.group))
             && call.may_look(&sample.topic, Some(&sample.group))
     });

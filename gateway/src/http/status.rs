@@ -5,15 +5,20 @@ use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::{Action, Coverage};
 use axum::response::Response;
-use prombus::{Pattern, check_group};
+use prombus::{Pattern, ProjectorInfo, check_group};
 use prombus_api::Code;
-use prombus_api::http::{Access, Allowed, ServerStatus, StoreSummary};
+use prombus_api::http::{Access, Allowed, ProjectorSummary, ServerStatus, StoreSummary};
 
 /// All topics there are or will be.
 const EVERYTHING: &str = "**";
 
 pub(super) async fn status(call: Call) -> Result<Response, ApiError> {
     let gateway = call.gateway();
+    let sees_everything = sees_everything(&call);
+    let projectors = match sees_everything {
+        true => gateway.bus.projectors(),
+        false => Vec::new(),
+    };
     Ok(reply::json(&ServerStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now_ms: gateway.now_ms(),
@@ -21,7 +26,8 @@ pub(super) async fn status(call: Call) -> Result<Response, ApiError> {
         requires_token: !gateway.auth.is_off(),
         max_payload_bytes: gateway.options.limits.max_payload_bytes as u64,
         access: access_to(&call, EVERYTHING, None)?,
-        store: sees_everything(&call).then(|| store(&call)),
+        store: sees_everything.then(|| store(&call)),
+        projectors: projectors.into_iter().map(projector).collect(),
     }))
 }
 
@@ -72,6 +78,22 @@ fn access_to(call: &Call, topics: &str, group: Option<&str>) -> Result<Access, A
         subscribe: allowed(Action::Subscribe),
         admin: allowed(Action::Admin),
     })
+}
+
+fn projector(info: ProjectorInfo) -> ProjectorSummary {
+    let status = info.status;
+    ProjectorSummary {
+        name: info.name.to_string(),
+        input: info.input.to_string(),
+        output: info.output.to_string(),
+        position: status.position,
+        lag: status.lag,
+        emitted: status.emitted,
+        rejected: status.rejected,
+        last_rejection: status.last_rejection.as_deref().map(str::to_owned),
+        standby: status.is_standby,
+        error: status.last_error.as_deref().map(str::to_owned),
+    }
 }
 
 fn store(call: &Call) -> StoreSummary {

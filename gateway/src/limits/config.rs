@@ -18,6 +18,8 @@ pub struct LimitsConfig {
     pub group_bytes: usize,
     /// Bytes of events that wait in memory for all subscriptions, and in what sockets have to send.
     pub delivery_bytes: usize,
+    /// An event is given up after this many deliveries that ended because the member or the server went away.
+    pub max_lost_attempts: u32,
     /// Events published on one connection.
     pub conn_publish: Option<Rate>,
     /// Events delivered on one connection.
@@ -60,6 +62,14 @@ pub struct SizeTooLarge {
     pub limit: usize,
 }
 
+/// A count that has to be at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{name} must be at least 1")]
+pub struct ZeroCount {
+    /// Which limit.
+    pub name: &'static str,
+}
+
 /// What is wrong with the limits of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BadLimit {
@@ -69,6 +79,9 @@ pub enum BadLimit {
     /// A size is over its bound.
     #[error(transparent)]
     Size(#[from] SizeTooLarge),
+    /// A count is zero.
+    #[error(transparent)]
+    Zero(#[from] ZeroCount),
 }
 
 impl Default for LimitsConfig {
@@ -80,6 +93,7 @@ impl Default for LimitsConfig {
             subscription_bytes: bus.subscription_bytes,
             group_bytes: bus.group_bytes,
             delivery_bytes: bus.delivery_bytes,
+            max_lost_attempts: bus.max_lost_attempts,
             conn_publish: None,
             conn_delivery: None,
             topic_publish: None,
@@ -105,6 +119,10 @@ impl LimitsConfig {
             if bytes > limit {
                 return Err(SizeTooLarge { name, limit }.into());
             }
+        }
+        if self.max_lost_attempts == 0 {
+            let name = "limits.max_lost_attempts";
+            return Err(ZeroCount { name }.into());
         }
         for (name, rate) in [
             ("limits.conn_publish", self.conn_publish),

@@ -91,7 +91,7 @@ impl Buckets {
     fn make_room(&mut self, max_buckets: usize, now_ms: u64) -> bool {
         let may_sweep = self
             .swept_at_ms
-            .is_none_or(|swept_at_ms| now_ms.abs_diff(swept_at_ms) >= SWEEP_GAP_MS);
+            .is_none_or(|swept_at_ms| now_ms.saturating_sub(swept_at_ms) >= SWEEP_GAP_MS);
         if self.by_topic.len() >= max_buckets && may_sweep {
             self.by_topic.retain(|_, bucket| !bucket.is_full(now_ms));
             self.swept_at_ms = Some(now_ms);

@@ -54,7 +54,7 @@ impl Session {
         let dispatcher = &mut self.dispatcher;
         dispatcher.outbound.count();
         if is_full {
-            let now_ms = || dispatcher.gateway.now_ms();
+            let now_ms = || dispatcher.gateway.monotonic_ms();
             self.stall.full_since_ms.get_or_insert_with(now_ms);
         } else if self.stall.full_since_ms.take().is_some()
             && std::mem::take(&mut self.stall.is_stalled)

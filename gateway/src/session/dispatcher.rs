@@ -48,7 +48,7 @@ pub(super) struct Dispatcher {
 impl Dispatcher {
     pub(super) fn new(gateway: Arc<Gateway>, access: Access, task: Waker, peer: Peer) -> Self {
         Self {
-            limits: ConnectionLimits::new(&gateway.options.limits, gateway.now_ms()),
+            limits: ConnectionLimits::new(&gateway.options.limits, gateway.monotonic_ms()),
             outbound: Outbound::new(gateway.bus.delivery_memory()),
             gateway,
             access,

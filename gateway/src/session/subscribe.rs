@@ -82,7 +82,7 @@ impl Dispatcher {
             subscribe.options.topics.clone(),
             subscribed?,
             self.task.clone(),
-            self.gateway.now_ms(),
+            self.gateway.monotonic_ms(),
         );
         self.outbound
             .frame(|out| write_subscribed(out, &member.group, corr));

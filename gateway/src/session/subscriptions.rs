@@ -234,7 +234,7 @@ impl Subscriptions {
         outbound: &mut Outbound,
         limit_bytes: usize,
     ) -> Delivered {
-        let now_ms = gateway.now_ms();
+        let now_ms = gateway.monotonic_ms();
         for _ in 0..self.all.len() {
             let Some(room) = limit_bytes
                 .checked_sub(outbound.waiting())

@@ -78,10 +78,10 @@ impl Timers {
     ) -> Poll<Due> {
         let next_ms = self.next_ms(gateway).min(moment_ms.unwrap_or(u64::MAX));
         if next_ms < self.set_to_ms {
-            self.set(gateway.now_ms(), next_ms);
+            self.set(gateway.monotonic_ms(), next_ms);
         }
         while self.timer.as_mut().poll(context).is_ready() {
-            let now_ms = gateway.now_ms();
+            let now_ms = gateway.monotonic_ms();
             if let Some(due) = self.due(gateway, now_ms, moment_ms) {
                 return Poll::Ready(due);
             }

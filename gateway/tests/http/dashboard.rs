@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::server::Running;
-use prombus::{BusOptions, PublishOptions};
+use prombus::{BusOptions, ProcessProjector, PublishOptions};
 use prombus_gateway::GatewayOptions;
 use prombus_gateway::auth::Authenticator;
 use serde_json::{Value, json};
@@ -208,7 +208,92 @@ async fn groups_of_all_topics_come_in_pages_with_why_they_do_not_flow() {
     );
     let page = client.get("/groups?limit=10&q=late").await.ok();
     assert_eq!(page["total"], 1);
+    for (which, total) in [("topic=t", 2), ("topic=t&group=slow", 1), ("group=slow", 2)] {
+        let page = client.get(&format!("/groups?limit=10&{which}")).await.ok();
+        assert_eq!(page["total"], total, "{which}");
+    }
     client.get("/groups").await.is_error(400, "bad_frame");
+}
+
+/// Waits until `/status` says something of its first projector.
+async fn until_projector(client: &mut Client, check: impl Fn(&Value) -> bool) -> Value {
+    for _ in 0..200 {
+        let status = client.get("/status").await.ok();
+        if check(&status["projectors"][0]) {
+            return status["projectors"][0].clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("it did not come about");
+}
+
+#[tokio::test]
+async fn projectors_are_in_the_status_and_their_trouble_needs_attention() {
+    let server = Running::start().await;
+    let mut client = server.client().await;
+    assert!(client.get("/status").await.ok().get("projectors").is_none());
+    let handle = server
+        .bus()
+        .run_projector(ProcessProjector::default())
+        .expect("it starts");
+    let beat = json!({"pid": 1, "name": "api", "host": "web", "cpu_pct": 1, "mem_mb": 2});
+    let path = "/publish/heartbeat.received";
+    client.post(path, &beat.to_string()).await.ok();
+    let told = until_projector(&mut client, |told| told["position"] == 1).await;
+    assert_eq!(told["name"], "process");
+    assert_eq!(told["output"], "process.state");
+    assert_eq!((&told["lag"], &told["standby"]), (&json!(0), &json!(false)));
+    let findings = client.get("/attention").await.ok();
+    assert_eq!(findings["findings"], json!([]));
+    client.post(path, "17").await.ok();
+    let told = until_projector(&mut client, |told| told["rejected"] == 1).await;
+    assert!(told["last_rejection"].is_string(), "{told}");
+    let attention = client.get("/attention").await.ok();
+    let finding = &attention["findings"][0];
+    assert_eq!(
+        (&finding["kind"], &finding["level"], &finding["topic"]),
+        (
+            &json!("projector"),
+            &json!("notice"),
+            &json!("heartbeat.received")
+        )
+    );
+    handle.stop().await;
+    assert!(client.get("/status").await.ok().get("projectors").is_none());
+}
+
+#[tokio::test]
+async fn a_member_says_how_long_it_holds_what_it_holds() {
+    let server = Running::start().await;
+    server.fill("t", 2).await;
+    let mut client = server.client().await;
+    let body = json!({"topic": "t", "group": "g", "from": "earliest", "max": 1});
+    let pulled = client.post("/pull", &body.to_string()).await.ok();
+    let mut held_ms = 0;
+    for _ in 0..200 {
+        let explained = client.get("/explain?topic=t&group=g").await.ok();
+        let members = explained["group"]["members"].as_array().expect("members");
+        let holds = members.iter().find(|member| member["in_flight"] == 1);
+        held_ms = holds.map_or(0, |member| {
+            member["oldest_in_flight_ms"].as_u64().expect("a time")
+        });
+        if held_ms > 0 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert!(held_ms > 0, "nobody holds {pulled}");
+    let id = pulled["events"][0]["event"]["id"].as_str().expect("an id");
+    let ack = json!({"topic": "t", "group": "g", "id": id});
+    client.post("/ack", &ack.to_string()).await.ok();
+    let explained = client.get("/explain?topic=t&group=g").await.ok();
+    let members = explained["group"]["members"].as_array().expect("members");
+    assert!(
+        members
+            .iter()
+            .all(|member| member["oldest_in_flight_ms"] == 0),
+        "{members:?}"
+    );
 }
 
 #[tokio::test]

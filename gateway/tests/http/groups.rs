@@ -188,3 +188,82 @@ async fn a_group_is_changed_on_purpose_and_a_seek_stops_at_the_tail() {
     );
     drop(subscription);
 }
+
+#[tokio::test]
+async fn a_group_is_paused_and_resumed() {
+    let server = Running::start().await;
+    server.fill("t", 3).await;
+    let subscription = server.bus().subscribe("t", "g", earliest()).await;
+    let subscription = subscription.expect("subscribed");
+    let mut client = server.client().await;
+    let named = r#"{"topic":"t","group":"g"}"#;
+    let before = client.get("/groups?topic=t&group=g").await.ok();
+    assert_eq!(before["groups"][0]["paused"], json!(false));
+    let paused = client.post("/groups/pause", named).await.ok();
+    assert_eq!(
+        (&paused["group"], &paused["paused"]),
+        (&json!("g"), &json!(true))
+    );
+    let listed = client.get("/groups?topic=t").await.ok();
+    assert_eq!(listed["groups"][0], paused, "as the list shows it");
+    let pull = r#"{"topic":"t","group":"g","max":3,"wait_ms":50}"#;
+    assert_eq!(client.post("/pull", pull).await.ok()["events"], json!([]));
+    let told = client.get("/explain?topic=t&group=g").await.ok();
+    assert_eq!(told["reason"], "paused");
+    let sentence = told["sentence"].as_str().expect("a sentence");
+    assert!(
+        sentence.contains("prombus group resume t g") && sentence.contains("paused at 20"),
+        "{sentence}"
+    );
+    let resumed = client.post("/groups/resume", named).await.ok();
+    assert_eq!(resumed["paused"], json!(false));
+    assert!(resumed.get("paused_since_ms").is_none(), "{resumed}");
+    let first = subscription.next().await.expect("a delivery");
+    assert_eq!(first.event.seq(), 1);
+}
+
+#[tokio::test]
+async fn a_seek_is_undone_once() {
+    let server = Running::start().await;
+    server.fill("t", 5).await;
+    let subscription = server.bus().subscribe("t", "g", earliest()).await;
+    drop(subscription.expect("subscribed"));
+    let mut client = server.client().await;
+    let named = r#"{"topic":"t","group":"g"}"#;
+    let nothing = client.post("/cursors/undo", named).await;
+    nothing.is_error(409, "group_mismatch");
+    assert!(nothing.text().contains("no seek to undo"));
+    let seek = r#"{"topic":"t","group":"g","from":"latest"}"#;
+    assert_eq!(client.post("/cursors", seek).await.ok()["skipped"], 5);
+    let undone = client.post("/cursors/undo", named).await.ok();
+    assert_eq!(
+        undone,
+        json!({"topic": "t", "group": "g", "dry_run": false, "cursor": 0, "redelivered": 5, "skipped": 0, "beyond_tail": false})
+    );
+    client
+        .post("/cursors/undo", named)
+        .await
+        .is_error(409, "group_mismatch");
+}
+
+#[tokio::test]
+async fn pause_resume_and_undo_of_what_is_not_there() {
+    let server = Running::start().await;
+    server.fill("t", 1).await;
+    let mut client = server.client().await;
+    for path in ["/groups/pause", "/groups/resume", "/cursors/undo"] {
+        for (body, status, code) in [
+            (r#"{"topic":"t","group":"g"}"#, 404, "unknown_group"),
+            (r#"{"topic":"none","group":"g"}"#, 404, "unknown_topic"),
+            (r#"{"topic":"t.*","group":"g"}"#, 400, "bad_topic"),
+            (r#"{"topic":"t","group":"a b"}"#, 400, "bad_group"),
+            (r#"{"topic":"t"}"#, 400, "bad_frame"),
+            (r#"{"topic":"t","group":"g","x":1}"#, 400, "bad_frame"),
+            ("", 400, "bad_json"),
+        ] {
+            client.post(path, body).await.is_error(status, code);
+        }
+        let reply = client.get(path).await;
+        assert_eq!(reply.head.status, 405, "{}", reply.text());
+    }
+}

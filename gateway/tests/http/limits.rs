@@ -4,6 +4,8 @@ use super::client::head;
 use super::server::Running;
 use prombus_gateway::GatewayOptions;
 use prombus_gateway::limits::{LimitsConfig, Rate};
+use prombus_store::ManualClock;
+use std::sync::Arc;
 
 fn slow() -> Rate {
     Rate {
@@ -182,7 +184,7 @@ async fn a_line_that_gets_no_token_for_long_ends_the_body() {
     tokio::time::pause();
     let server = Running::with(GatewayOptions {
         // A token a second, of a clock that stands still.
-        clock: std::sync::Arc::new(prombus_store::ManualClock::at(1_000)),
+        clock: Arc::new(ManualClock::at(1_000)),
         topic_rates: vec![("t".to_owned(), rate)],
         ..GatewayOptions::default()
     })
@@ -198,4 +200,39 @@ async fn a_line_that_gets_no_token_for_long_ends_the_body() {
     assert_eq!(body["stopped"]["code"], "rate_limited");
     assert!(body["stopped"]["retry_after_ms"].as_u64() > Some(0));
     assert_eq!(server.bus().topic("t").expect("a topic").tail_seq, 2);
+}
+
+#[tokio::test]
+async fn a_wall_clock_that_is_set_neither_freezes_nor_floods_publishing() {
+    const HOUR_MS: i64 = 3_600_000;
+    let clock = Arc::new(ManualClock::at(10 * HOUR_MS as u64));
+    let server = Running::with(GatewayOptions {
+        clock: clock.clone(),
+        limits: LimitsConfig {
+            conn_publish: Some(slow()),
+            ..LimitsConfig::default()
+        },
+        topic_rates: vec![("slow".to_owned(), slow())],
+        ..GatewayOptions::default()
+    })
+    .await;
+    let mut client = server.client().await;
+    // The first topic is limited by the connection, the second by itself, whatever connection is used.
+    for topic in ["any", "slow"] {
+        if topic == "slow" {
+            client = server.client().await;
+        }
+        let path = format!("/publish/{topic}");
+        client.post(&path, "1").await.ok();
+        client.post(&path, "1").await.ok();
+        for step_ms in [HOUR_MS, -3 * HOUR_MS, 2 * HOUR_MS] {
+            clock.step(step_ms);
+            let reply = client.post(&path, "1").await;
+            reply.is_error(429, "rate_limited");
+            assert_eq!(reply.json()["retry_after_ms"], 1_000, "{}", reply.text());
+            clock.step(-step_ms);
+            clock.advance(1_000);
+            client.post(&path, "1").await.ok();
+        }
+    }
 }

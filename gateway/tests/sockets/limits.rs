@@ -4,7 +4,9 @@ use crate::support::{publish, serve_with};
 use prombus_gateway::GatewayOptions;
 use prombus_gateway::auth::Authenticator;
 use prombus_gateway::limits::Rate;
+use prombus_store::ManualClock;
 use serde_json::json;
+use std::sync::Arc;
 
 fn rate(capacity: u32, refill_per_sec: u32) -> Option<Rate> {
     Some(Rate {
@@ -82,4 +84,32 @@ async fn delivery_over_the_limit_waits_and_loses_nothing() {
     }
     let slowed = served.metric(r#"rate_limited_total{limit="conn_delivery"}"#);
     assert!(slowed.is_some_and(|slowed| slowed > 0.0), "{slowed:?}");
+}
+
+#[tokio::test]
+async fn a_wall_clock_that_is_set_neither_freezes_nor_floods_delivery() {
+    const HOUR_MS: i64 = 3_600_000;
+    let clock = Arc::new(ManualClock::at(10 * HOUR_MS as u64));
+    let mut options = GatewayOptions {
+        clock: clock.clone(),
+        ..GatewayOptions::default()
+    };
+    options.limits.conn_delivery = rate(1, 100);
+    let served = serve_with(Authenticator::off(), options).await;
+    let mut socket = served.connect().await;
+    for number in 0..5 {
+        socket.publish("t", json!(number)).await;
+    }
+    socket.subscribe("t", "g", json!({"from":"earliest"})).await;
+    assert_eq!(socket.event().await["event"]["payload"], 0);
+    for (number, step_ms) in [(1, -HOUR_MS), (2, 3 * HOUR_MS), (3, -2 * HOUR_MS), (4, 1)] {
+        clock.step(step_ms);
+        for _ in 0..20 {
+            // The session has had its turn when this is answered, and the socket was not closed for a pong of an hour ago.
+            assert_eq!(socket.publish("other", json!(0)).await["op"], "OK");
+        }
+        assert!(socket.events.is_empty(), "{:?}", socket.events);
+        clock.advance(10);
+        assert_eq!(socket.event().await["event"]["payload"], number);
+    }
 }

@@ -1,18 +1,18 @@
-//! Files of the operating system.
+//! Files of the operating system. What differs between systems is in `unix` and `windows`.
+
+#[cfg_attr(unix, path = "os/unix.rs")]
+#[cfg_attr(windows, path = "os/windows.rs")]
+mod system;
 
 use super::{File, Files};
 use prombus_store::LockExt;
-use std::fs::{self, DirBuilder, OpenOptions, TryLockError};
+use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// The file that versions lock which do not lock the folder itself; it is never listed.
 const LOCK_NAME: &str = "LOCK";
-/// Only the server reads these files.
-const FILE_MODE: u32 = 0o600;
-const FOLDER_MODE: u32 = 0o700;
 
 /// A folder of the operating system.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl OsFiles {
 
     /// Locks the folder itself, which cannot be replaced while it is in use as a file in it can.
     fn lock_folder(&self) -> io::Result<fs::File> {
-        let folder = fs::File::open(&self.folder)?;
+        let folder = system::open_folder(&self.folder)?;
         match self.try_lock(&folder) {
             // Some file systems cannot lock a folder; there the file has to do.
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => {}
@@ -92,24 +92,21 @@ impl OsFiles {
         options.read(true);
         if self.access == Access::ReadWrite {
             // The file stays when the lock ends: removing it would let two others each hold a file of that name.
-            options
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(FILE_MODE);
+            options.write(true).create(true).truncate(false);
+            system::make_private(&mut options);
         }
         let file = match options.open(&path) {
             Err(error)
                 if self.access == Access::ReadOnly && error.kind() == io::ErrorKind::NotFound =>
             {
-                return fs::File::open(&self.folder);
+                return system::open_folder(&self.folder);
             }
             opened => opened?,
         };
         self.try_lock(&file)?;
         // Someone may have replaced the file between the two steps, and hold a lock on the new one.
         let (held, named) = (file.metadata()?, fs::metadata(&path)?);
-        if (held.dev(), held.ino()) != (named.dev(), named.ino()) {
+        if !system::is_same_file(&held, &named) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         Ok(file)
@@ -151,7 +148,7 @@ impl Files for OsFiles {
         self.check_writable()?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true);
-        options.mode(FILE_MODE);
+        system::make_private(&mut options);
         Ok(Arc::new(OsFile(options.open(self.path(name))?)))
     }
 
@@ -166,7 +163,7 @@ impl Files for OsFiles {
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        sync_folder(&self.folder)
+        system::sync_folder(&self.folder)
     }
 
     fn lock(&self) -> io::Result<()> {
@@ -178,8 +175,7 @@ impl Files for OsFiles {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        let disk = rustix::fs::statvfs(&self.folder)?;
-        Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+        system::free_bytes(&self.folder)
     }
 }
 
@@ -189,7 +185,7 @@ impl File for OsFile {
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
-            match self.0.read_at(&mut buffer[filled..], at + filled as u64) {
+            match system::read_at(&self.0, &mut buffer[filled..], at + filled as u64) {
                 Ok(0) => break,
                 Ok(bytes) => filled += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -200,7 +196,7 @@ impl File for OsFile {
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, at)
+        system::write_all_at(&self.0, bytes, at)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -235,16 +231,12 @@ fn create_folder(path: &Path) -> io::Result<()> {
     if parent != path {
         create_folder(parent)?;
     }
-    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
+    match system::create_private_folder(path) {
         // Someone else made it in between; a file of that name shows up as soon as the folder is opened.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         other => other?,
     }
-    sync_folder(parent)
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    fs::File::open(path)?.sync_all()
+    system::sync_folder(parent)
 }
 
 #[cfg(test)]
@@ -349,17 +341,19 @@ mod tests {
         assert_eq!(reader.lock().unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 
+    #[cfg(unix)]
     #[test]
     fn files_and_folders_are_for_their_owner_only() {
+        use std::os::unix::fs::MetadataExt;
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("log");
         let files = OsFiles::open(&folder).unwrap();
         files.lock().unwrap();
         files.create("a").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
-        assert_eq!(mode(&folder), FOLDER_MODE);
+        assert_eq!(mode(&folder), system::FOLDER_MODE);
         for name in ["a", LOCK_NAME] {
-            assert_eq!(mode(&folder.join(name)), FILE_MODE);
+            assert_eq!(mode(&folder.join(name)), system::FILE_MODE);
         }
     }
 

@@ -4,17 +4,17 @@ import { get } from "../api.js";
 import { append, type Child, h, replace } from "../dom.js";
 import { bytes, dateTime, clock, preview } from "../format.js";
 import type { Causes, EventRecord } from "../model.js";
-import { address } from "../router.js";
+import { address, go } from "../router.js";
 import { button } from "./fields.js";
 import { jsonView } from "./json_view.js";
-import { copy, errorNotice, loading } from "./notice.js";
+import { copy, errorNotice, loading, messageOf } from "./notice.js";
 import { toast } from "./toast.js";
 
 /** Text beyond this is not put into the page at once. */
 const MAX_RAW_CHARS = 200_000;
 
-/** A row that opens. */
-export function eventRow(event: EventRecord, isOpen = false): HTMLElement {
+/** A row that opens; it is open where what is around the event is known already. */
+export function eventRow(event: EventRecord, around?: Causes): HTMLElement {
   const row = h("details", { class: "event", "data-seq": event.seq });
   append(row, h("summary", {},
     h("span", { class: "event-time", title: dateTime(event.ts) }, clock(event.ts)),
@@ -25,10 +25,10 @@ export function eventRow(event: EventRecord, isOpen = false): HTMLElement {
   const fill = (): void => {
     if (isFilled || !row.open) return;
     isFilled = true;
-    append(row, eventDetail(event));
+    append(row, eventDetail(event, around));
   };
   row.addEventListener("toggle", fill);
-  if (isOpen) {
+  if (around) {
     row.open = true;
     fill();
   }
@@ -36,7 +36,7 @@ export function eventRow(event: EventRecord, isOpen = false): HTMLElement {
 }
 
 /** Everything about an event. */
-export function eventDetail(event: EventRecord): HTMLElement {
+function eventDetail(event: EventRecord, around?: Causes): HTMLElement {
   const text = JSON.stringify(event.payload) ?? "";
   const shown = h("div", { class: "payload" }, jsonView(event.payload));
   let isRaw = false;
@@ -47,14 +47,15 @@ export function eventDetail(event: EventRecord): HTMLElement {
   }, { class: "button button-quiet" });
   const copyButton = button("Copy", () => void copy(JSON.stringify(event, null, 2)).then((done) => toast(done ? "The event was copied." : "The browser did not allow to copy.", done ? "good" : "bad")), { class: "button button-quiet" });
   const chain = h("div", { class: "chain" });
-  const follow = button("Causes and effects", () => void showChain(event, chain), { class: "button button-quiet" });
+  const follow = button("Causes and effects", () => void showChain(event, chain), { class: "button button-quiet", hidden: around !== undefined });
+  if (around) drawChain(chain, around);
   return h("div", { class: "event-detail" },
     h("dl", { class: "facts" },
       fact("id", h("a", { href: eventLink(event) }, event.id)), fact("position", `#${event.seq}`), fact("time", dateTime(event.ts)),
       event.key !== undefined && fact("key", h("a", { href: address("topics", [event.topic], { tab: "keys", key: event.key }) }, event.key)),
       event.sid !== undefined && fact("sid", event.sid), event.partition !== undefined && fact("partition", event.partition),
       event.tags && fact("tags", event.tags.map((tag) => [h("span", { class: "tag" }, tag), " "])),
-      event.caused_by && fact("caused by", event.caused_by.map((id) => [h("code", {}, id), " "]))),
+      event.caused_by && fact("caused by", event.caused_by.map((id) => [causeLink(event, id), " "]))),
     event.headers && h("table", { class: "headers" }, h("caption", {}, "Headers"), h("tbody", {}, Object.entries(event.headers).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, value))))),
     h("div", { class: "payload-head" }, h("span", {}, "Payload ", h("span", { class: "muted" }, bytes(text.length))), h("span", { class: "actions" }, toggle, copyButton, follow)),
     shown, chain);
@@ -78,14 +79,31 @@ function rawText(payload: unknown): HTMLElement {
 async function showChain(event: EventRecord, into: HTMLElement): Promise<void> {
   replace(into, loading("Searching"));
   try {
-    const { causes, unknown, effects, complete } = await get<Causes>("/causes", { topic: event.topic, id: event.id });
-    replace(into,
-      chainPart("Caused by", causes, unknown.length > 0 ? `${unknown.length} of its causes are not kept here.` : "Nothing is named as its cause."),
-      chainPart("Caused", effects, "No event names it as a cause."),
-      !complete && h("p", { class: "muted" }, "Not everything that came after it was searched."));
+    drawChain(into, await get<Causes>("/causes", { topic: event.topic, id: event.id }));
   } catch (error) {
     replace(into, errorNotice(error));
   }
+}
+
+function drawChain(into: HTMLElement, { causes, unknown, effects, complete }: Causes): void {
+  replace(into,
+    chainPart("Caused by", causes, unknown.length > 0 ? `${unknown.length} of its causes are not kept here.` : "Nothing is named as its cause."),
+    chainPart("Caused", effects, "No event names it as a cause."),
+    !complete && h("p", { class: "muted" }, "Not everything that came after it was searched."));
+}
+
+/** A link to a cause, whose topic is looked up when it is followed. */
+function causeLink(event: EventRecord, id: string): HTMLElement {
+  const link = h("a", { href: eventLink(event) }, id);
+  link.addEventListener("click", (click) => {
+    click.preventDefault();
+    void get<Causes>("/causes", { topic: event.topic, id: event.id }).then(({ causes }) => {
+      const cause = causes.find((cause) => cause.id === id);
+      if (cause) go(eventLink(cause));
+      else toast("This cause is not kept here, or your token may not read it.", "bad");
+    }).catch((error: unknown) => toast(messageOf(error), "bad"));
+  });
+  return link;
 }
 
 function chainPart(title: string, events: EventRecord[], nothing: string): HTMLElement {

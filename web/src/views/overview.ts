@@ -9,6 +9,7 @@ import type { Page, View } from "../page.js";
 import { LineChart } from "../parts/chart.js";
 import { command, emptyNotice } from "../parts/notice.js";
 import { address } from "../router.js";
+import { projectorCard, projectorsInShort } from "./projectors.js";
 
 /** Status and findings are asked for with every so many samples. */
 const SLOW_TURNS = 3;
@@ -22,11 +23,13 @@ export const overview: View = (): Page => {
   const lag = new LineChart("Lag of all groups", format.short);
   const tiles = new Tiles();
   const findings = h("div", { class: "findings" });
+  const projectors = h("div", {});
   const first = h("div", {});
   const charts = h("div", { class: "charts" }, events.element, trouble.element, lag.element, fsync.element);
   const element = h("div", { class: "view" }, h("h1", {}, "Overview"), first, tiles.element,
-    h("section", { class: "card", "aria-labelledby": "attention" }, h("h2", { id: "attention" }, "Needs attention"), findings), charts);
+    h("section", { class: "card", "aria-labelledby": "attention" }, h("h2", { id: "attention" }, "Needs attention"), findings), projectors, charts);
   let turn = 0;
+  let drawn = "";
   return {
     title: "Overview",
     element,
@@ -34,7 +37,13 @@ export const overview: View = (): Page => {
       if (turn++ % SLOW_TURNS === 0) {
         const [status, attention, topics] = await Promise.all([serverStatus(), get<{ findings: Finding[] }>("/attention"), get<{ total: number; topics: TopicRow[] }>("/topics", { limit: 1 })]);
         tiles.takeStatus(status, topics.total);
-        replace(findings, attention.findings.length === 0 ? h("p", { class: "all-well" }, "Nothing: groups flow, nothing is damaged, no dead letters.") : h("ul", {}, attention.findings.map(findingRow)));
+        // What has not changed stays, so that it keeps the focus.
+        const next = JSON.stringify([status.projectors, attention.findings]);
+        if (next !== drawn) {
+          drawn = next;
+          replace(projectors, projectorCard(status.projectors));
+          replace(findings, attention.findings.length === 0 ? h("p", { class: "all-well" }, "Nothing: groups flow, nothing is damaged, no dead letters.") : h("ul", {}, attention.findings.map(findingRow)));
+        }
         replace(first, topics.total === 0 && firstSteps());
       }
       const isRecorded = history.ts.length > 0 || currentConnection() === "connecting";
@@ -66,11 +75,12 @@ class Tiles {
 
   takeStatus(status: ServerStatus, topics: number): void {
     const { store } = status;
-    this.#set("Health", store?.failed ? "Failing" : "OK", store?.failed ?? `up ${format.duration(status.now_ms - status.started_ms)}`);
+    this.#set("Health", store?.failed ? "Failing" : "OK", store?.failed ?? `up ${format.duration(status.now_ms - status.started_ms)}, ${status.version}`);
     this.#set("Topics", format.count(topics), "");
     if (!store) return;
     this.#set("Store", format.bytes(store.bytes), this.#growth());
     this.#set("Durability", store.durability.split(":")[0] ?? store.durability, store.url);
+    this.#set("Projectors", ...projectorsInShort(status.projectors));
   }
 
   takeHistory(): void {
@@ -103,15 +113,15 @@ class Tiles {
 function findingRow(finding: Finding): HTMLElement {
   const words: Record<Finding["level"], string> = { error: "Error", warning: "Warning", notice: "Notice" };
   const sentence = finding.sentence.charAt(0).toUpperCase() + finding.sentence.slice(1);
-  const link = linkOf(finding);
-  return h("li", { class: `finding finding-${finding.level}` }, h("span", { class: "finding-level" }, words[finding.level]),
-    link ? h("a", { href: link }, sentence) : h("span", {}, sentence));
+  return h("li", { class: `finding finding-${finding.level}` }, h("span", { class: "finding-level" }, words[finding.level]), h("a", { href: linkOf(finding) }, sentence));
 }
 
-function linkOf({ kind, topic, group }: Finding): string | undefined {
+function linkOf({ kind, topic, group }: Finding): string {
   if (kind === "dead_letters" && topic) return address("dead-letters", [topic]);
   if (topic && group) return address("groups", [topic, group]);
-  return topic ? address("topics", [topic]) : undefined;
+  if (topic) return address("topics", [topic]);
+  // Health tells of damage and failures one by one, metrics of each limit.
+  return address("playground", [kind === "rate_limited" ? "metrics" : "healthz"]);
 }
 
 function firstSteps(): HTMLElement {

@@ -3,7 +3,7 @@
 import { ApiError, get } from "../api.js";
 import { h, replace } from "../dom.js";
 import * as format from "../format.js";
-import type { KeyState, ListPage } from "../model.js";
+import type { EventPage, KeyState, ListPage } from "../model.js";
 import type { Page, View } from "../page.js";
 import { sparkline } from "../parts/chart.js";
 import { command, emptyNotice, loading } from "../parts/notice.js";
@@ -11,8 +11,11 @@ import { address } from "../router.js";
 
 const TOPIC = "process.state";
 const PAGE_PROCESSES = 200;
-/** Points of a sparkline: figures since the page was opened. */
+/** Points of a sparkline. */
 const MAX_POINTS = 90;
+/** What the sparklines begin with: states of the last minutes, so many at most. */
+const PAST_MS = 15 * 60_000;
+const MAX_PAST = 1_000;
 
 interface Process {
   name?: string;
@@ -24,10 +27,12 @@ interface Process {
   status?: string;
 }
 
+type Figures = Map<string, { cpu: number[]; memory: number[] }>;
+
 export const processes: View = (): Page => {
   const body = h("div", {}, loading());
   const summary = h("p", { class: "muted", role: "status" });
-  const seen = new Map<string, { cpu: number[]; memory: number[] }>();
+  const seen: Figures = new Map();
   return {
     title: "Processes",
     element: h("div", { class: "view" }, h("h1", {}, "Processes"), summary, body),
@@ -39,10 +44,11 @@ export const processes: View = (): Page => {
         if (!(error instanceof ApiError && error.code === "unknown_topic")) throw error;
       }
       if (page.items.length === 0) return replace(body, nothing());
+      if (seen.size === 0) await rememberPast(seen);
       const items = page.items.map((item) => ({ item, process: (item.payload ?? {}) as Process })).sort((one, other) => rank(one.process) - rank(other.process));
       const alive = items.filter(({ process }) => process.status === "alive").length;
       replace(summary, `${format.plural(page.total, "process", "processes")}: ${alive} alive, ${items.length - alive} stale${page.next === null ? "" : `; the first ${PAGE_PROCESSES} are shown`}`);
-      for (const { item, process } of items) remember(seen, item, process);
+      for (const { item, process } of items) remember(seen, item.key, process);
       replace(body, h("div", { class: "scroll-x card", tabindex: "0", role: "region", "aria-label": "Processes" }, h("table", { class: "table" },
         h("thead", {}, h("tr", {}, ["Process", "Host", "Status", "CPU", "Memory", "Last seen"].map((name, at) => h("th", { scope: "col", class: at > 2 ? "is-number" : "" }, name)))),
         h("tbody", {}, items.map(({ item, process }) => row(item, process, seen.get(item.key)))))));
@@ -54,7 +60,13 @@ function rank({ status }: Process): number {
   return status === "alive" ? 1 : 0;
 }
 
-function remember(seen: Map<string, { cpu: number[]; memory: number[] }>, { key }: KeyState, { cpu_pct: cpu = 0, mem_mb: memory = 0 }: Process): void {
+/** Older states are there as far as compaction left them. */
+async function rememberPast(seen: Figures): Promise<void> {
+  const { events } = await get<EventPage>("/replay", { topic: TOPIC, from: "ts", ts: Math.round(format.serverNow() - PAST_MS), limit: MAX_PAST });
+  for (const event of events) if (event.key !== undefined && event.payload) remember(seen, event.key, event.payload as Process);
+}
+
+function remember(seen: Figures, key: string, { cpu_pct: cpu = 0, mem_mb: memory = 0 }: Process): void {
   const figures = seen.get(key) ?? { cpu: [], memory: [] };
   figures.cpu.push(cpu);
   figures.memory.push(memory);

@@ -8,6 +8,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("History", history()),
         ("ServerStatus", status()),
         ("StoreSummary", store()),
+        ("ProjectorSummary", projector()),
         ("Access", access()),
         ("Attention", attention()),
         ("Finding", finding()),
@@ -82,7 +83,45 @@ fn status() -> Value {
             ("max_payload_bytes", count("The largest payload.")),
             ("access", reference("Access")),
         ],
-        vec![("store", reference("StoreSummary"))],
+        vec![
+            ("store", reference("StoreSummary")),
+            (
+                "projectors",
+                list(
+                    "The projectors that run in it, for callers that may read or administer all topics.",
+                    &reference("ProjectorSummary"),
+                ),
+            ),
+        ],
+    )
+}
+
+fn projector() -> Value {
+    object(
+        "A projector in short.",
+        vec![
+            ("name", text("Its name.")),
+            ("input", text("The topic that it reads.")),
+            ("output", text("The topic that it emits to.")),
+            (
+                "position",
+                count("The last position of the input whose results are committed."),
+            ),
+            ("lag", count("How many events of the input are behind it.")),
+            ("emitted", count("Events emitted since it first ran.")),
+            ("rejected", count("Events that nothing could be made of.")),
+            (
+                "standby",
+                flag("Whether another server runs it, so that this one waits."),
+            ),
+        ],
+        vec![
+            (
+                "last_rejection",
+                text("Why, for the last of those since the server was started."),
+            ),
+            ("error", text("What keeps it from going on.")),
+        ],
     )
 }
 
@@ -138,6 +177,7 @@ fn finding() -> Value {
         "growing_lag",
         "dead_letters",
         "rate_limited",
+        "projector",
     ];
     object(
         "Something an operator should look at.",

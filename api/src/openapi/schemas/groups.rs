@@ -22,6 +22,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("Seek", seek()),
         ("SeekReply", seek_reply()),
         ("GroupChange", change()),
+        ("NamedGroup", object("Which group.", names(), vec![])),
         ("Explanation", explanation()),
         ("LaneInfo", lane()),
     ]
@@ -67,6 +68,10 @@ pub(super) fn info() -> Value {
             word("In which order it gets events.", &["none", "key"]),
         ),
         (
+            "paused",
+            flag("Whether the whole group is paused: none of its members is given events."),
+        ),
+        (
             "members",
             list("Who is subscribed.", &reference("MemberInfo")),
         ),
@@ -81,7 +86,12 @@ pub(super) fn info() -> Value {
         ),
         ("counts", reference("GroupCounts")),
     ]);
-    object("A group as it stands.", fields, vec![])
+    let since = count("Since when it is paused, in epoch milliseconds.");
+    object(
+        "A group as it stands.",
+        fields,
+        vec![("paused_since_ms", since)],
+    )
 }
 
 fn member() -> Value {
@@ -93,6 +103,10 @@ fn member() -> Value {
             ("in_flight", count("Events of this group that it holds.")),
             ("max_in_flight", count("How many it may hold.")),
             ("room", count("How many of these are left.")),
+            (
+                "oldest_in_flight_ms",
+                count("How long it has held the event that it holds longest."),
+            ),
         ],
         vec![],
     )

@@ -57,6 +57,7 @@ pub(super) fn samples(
         ("History", reply(&history())),
         ("ServerStatus", reply(&status())),
         ("StoreSummary", reply(&status().store)),
+        ("ProjectorSummary", reply(&status().projectors[0])),
         ("Access", reply(&status().access)),
         ("Attention", reply(&attention)),
         ("Finding", reply(&finding)),
@@ -113,6 +114,18 @@ fn status() -> ServerStatus {
             damage: 1,
             failed: Some(text()),
         }),
+        projectors: vec![ProjectorSummary {
+            name: text(),
+            input: text(),
+            output: text(),
+            position: 1,
+            lag: 1,
+            emitted: 1,
+            rejected: 1,
+            last_rejection: Some(text()),
+            standby: true,
+            error: Some(text()),
+        }],
     }
 }
 

@@ -226,6 +226,7 @@ fn group() -> GroupInfo {
         in_flight: 1,
         max_in_flight: 1,
         room: 1,
+        oldest_in_flight_ms: 1,
     };
     GroupInfo {
         topic: text(),
@@ -238,6 +239,8 @@ fn group() -> GroupInfo {
         ack_timeout_ms: 1,
         max_attempts: 1,
         ordering: Ordering::Key,
+        paused: true,
+        paused_since_ms: Some(1),
         members: vec![member],
         in_flight: 1,
         waiting: 1,
@@ -300,6 +303,13 @@ fn group_samples() -> Vec<(&'static str, Value)> {
         ("Lag", reply(&lag)),
         ("SeekReply", reply(&seek)),
         ("GroupChange", group_change()),
+        (
+            "NamedGroup",
+            body(&NamedGroup {
+                topic: text(),
+                group: text(),
+            }),
+        ),
         ("LaneInfo", reply(&lane)),
     ];
     for to in positions() {

@@ -1,14 +1,13 @@
-//! The commands of the bus: join, describe, explain, seek, configure, remove.
+//! The commands of the bus: what each of them asks of the owner; describing and explaining the group.
 
-use super::incarnation::resolve_position;
 use super::{Existence, Owner, Stop};
 use crate::core::Core;
 use crate::error::{GroupError, LeaseLost, SettleError, UnknownId};
-use crate::group::command::{Command, Seek, SettleByIds, Settlement};
+use crate::group::command::{Command, SettleByIds, Settlement};
 use crate::group::explain::{
     Explanation, LaneInfo, MAX_REPORTED_LANES, Situation, reason, sentence,
 };
-use crate::group::info::{GroupInfo, MemberInfo, SeekEffect};
+use crate::group::info::{GroupInfo, MemberInfo};
 use crate::group::state::{BlockedLane, Settled};
 use prombus_store::{Find, ReadFrom, ReadLimit};
 use std::sync::Arc;
@@ -41,6 +40,12 @@ impl Owner {
             }
             Command::Seek(seek, reply) => {
                 let _ = reply.send(self.seek(&seek).await);
+            }
+            Command::UndoSeek(reply) => {
+                let _ = reply.send(self.undo_seek().await);
+            }
+            Command::SetPaused(paused, reply) => {
+                let _ = reply.send(self.set_paused(paused).await);
             }
             Command::Remove(reason, reply) => {
                 let removed = self.remove().await;
@@ -122,7 +127,7 @@ impl Owner {
         }
     }
 
-    fn describe(&mut self) -> Result<GroupInfo, GroupError> {
+    pub(super) fn describe(&mut self) -> Result<GroupInfo, GroupError> {
         if self.existence == Existence::Absent || self.is_stale() {
             return Err(self.unknown());
         }
@@ -141,7 +146,8 @@ impl Owner {
             ack_timeout_ms: settings.ack_timeout_ms,
             max_attempts: settings.max_attempts,
             ordering: settings.ordering,
-            members: self.member_infos(),
+            paused_since_ms: self.state.paused_since_ms(),
+            members: self.member_infos(now_ms),
             in_flight: stages.leased,
             waiting: stages.waiting,
             oldest_in_flight_ms: stages
@@ -151,13 +157,16 @@ impl Owner {
         })
     }
 
-    fn member_infos(&self) -> Vec<MemberInfo> {
+    fn member_infos(&self, now_ms: u64) -> Vec<MemberInfo> {
+        let oldest = self.state.oldest_leases();
+        let held_ms = |start_ms: &u64| now_ms.saturating_sub(*start_ms);
         let info = |member: &super::Member| MemberInfo {
             name: member.subscriber.name.clone(),
             paused: member.subscriber.is_paused(),
             in_flight: self.state.held_by(member.id),
             max_in_flight: member.subscriber.credit.limit(),
             room: member.subscriber.credit.room(),
+            oldest_in_flight_ms: oldest.get(&member.id).map_or(0, held_ms),
         };
         self.members.iter().map(info).collect()
     }
@@ -196,45 +205,6 @@ impl Owner {
             next_retry_ms: next_retry_ms.map(|due_ms| self.state.wall_ms(due_ms)),
             panicked: self.panicked.clone(),
             group,
-        })
-    }
-
-    async fn seek(&mut self, seek: &Seek) -> Result<SeekEffect, GroupError> {
-        if self.existence == Existence::Absent {
-            return Err(self.unknown());
-        }
-        let (wanted, incarnation) =
-            resolve_position(&self.core, &self.name.topic, &seek.place).await?;
-        if self.is_stale() || self.incarnation != incarnation {
-            return Err(self.unknown());
-        }
-        if !seek.dry_run {
-            // A transaction that is being written may commit, so its outcome is applied before the cursor is set.
-            self.await_pending_write().await;
-        }
-        let info = self.core.store.topic(&self.name.topic);
-        let (first, tail) = info.map_or((1, 0), |info| (info.first_seq, info.tail_seq));
-        // Events to come are never passed over.
-        let cursor = wanted.min(tail);
-        let (redelivered, skipped) = self.state.seek_effect(cursor, first, tail);
-        if !seek.dry_run {
-            for member in &self.members {
-                // Events in mailboxes were leased before, and their leases are void too.
-                member.subscriber.reclaim(member.id, |_| true);
-            }
-            self.fail_ack_publishes_lease_lost();
-            self.state.seek(cursor);
-            self.pending_read = None;
-            self.originals_read = None;
-            self.dead_letters.clear();
-            self.return_credit();
-            self.flush_and_wait().await?;
-        }
-        Ok(SeekEffect {
-            cursor,
-            redelivered,
-            skipped,
-            beyond_tail: wanted > tail,
         })
     }
 }

@@ -55,6 +55,7 @@ impl Owner {
         *state.settings_mut() = self.state.settings().clone();
         state.resume_counts(*self.state.counts());
         state.resume_leases(&self.state);
+        state.resume_pause(&self.state);
         self.state = state;
         self.rejoin_members();
     }

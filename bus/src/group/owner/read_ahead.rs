@@ -68,6 +68,9 @@ impl Owner {
             return;
         }
         self.read_retry_at_ms = 0;
+        if self.is_paused() {
+            return self.leave_credit_queues();
+        }
         if let Some((lane, from_seq)) = self.state.next_refill()
             && !self.members.is_empty()
         {

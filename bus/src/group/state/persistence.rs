@@ -5,7 +5,7 @@ use super::slot::Stage;
 use super::{GroupState, MemberId, RestoredEvent, Rules};
 use crate::group::history::{Attempt, History};
 use crate::group::ranges::Ranges;
-use crate::group::record::{FailedEvent, GroupRecord, LeaseRun, RECORD_VERSION};
+use crate::group::record::{BlockedKeyRecord, FailedEvent, GroupRecord, LeaseRun, RECORD_VERSION};
 use crate::options::MAX_GROUP_WINDOW;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -97,6 +97,8 @@ impl GroupState {
             written_ms: 0,
             incarnation: None,
             blocked: self.blocked_keys.to_record(),
+            paused_since_ms: self.paused_since_ms,
+            undo: self.undo_record(cursor.unwrap_or(self.head)),
         }
     }
 
@@ -125,29 +127,49 @@ impl GroupState {
         let mut state = Self::new(rules, record.cursor, now_ms);
         state.created_ms = record.created_ms;
         state.skipped = record.skipped;
-        state.settled_ahead = Ranges::new(record.settled);
-        state.blocked_keys.load(&record.blocked);
-        for failed in record.failed {
+        state.paused_since_ms = record.paused_since_ms;
+        state.undo = record.undo;
+        let progress = Progress {
+            settled: Ranges::new(record.settled),
+            failed: record.failed,
+            leases: record.leases,
+            blocked: record.blocked,
+        };
+        state.restore(progress, record.written_ms, RESTARTED, now_ms);
+        state
+    }
+
+    /// Takes in what happened to events above the cursor, as it was at `written_ms`. Deliveries that were under way have
+    /// ended for this reason.
+    pub(super) fn restore(
+        &mut self,
+        progress: Progress,
+        written_ms: u64,
+        reason: &str,
+        now_ms: u64,
+    ) {
+        self.settled_ahead = progress.settled;
+        self.blocked_keys.load(&progress.blocked);
+        for failed in progress.failed {
             let history = History {
                 attempts: failed.attempts,
                 lost: failed.lost,
                 is_last_lost: failed.is_last_lost,
                 recent: failed.history,
             };
-            let mut wait_ms = failed.due_ms.saturating_sub(state.wall_ms(now_ms));
-            if record.written_ms > 0 {
-                wait_ms = wait_ms.min(failed.due_ms.saturating_sub(record.written_ms));
+            let mut wait_ms = failed.due_ms.saturating_sub(self.wall_ms(now_ms));
+            if written_ms > 0 {
+                wait_ms = wait_ms.min(failed.due_ms.saturating_sub(written_ms));
             }
             let due_ms = match wait_ms {
                 0 => 0,
                 // A wall clock that stepped back meanwhile makes no wait longer than any can be.
                 _ => now_ms.saturating_add(wait_ms.min(MAX_RETRY_DELAY_MS)),
             };
-            state
-                .restored
+            self.restored
                 .insert(failed.seq, RestoredEvent { history, due_ms });
         }
-        for lease in record.leases {
+        for lease in progress.leases {
             let run = Ranges::new(lease.seqs);
             let seqs = run.iter().flat_map(|(first, last)| first..=last);
             // No more leases were open than the widest window has room for, whatever the record says.
@@ -155,17 +177,24 @@ impl GroupState {
                 let attempt = Attempt {
                     member: lease.member.clone(),
                     start: lease.started_ms,
-                    end: state.wall_ms(now_ms),
-                    reason: RESTARTED.to_owned(),
+                    end: self.wall_ms(now_ms),
+                    reason: reason.to_owned(),
                 };
-                let restored = state.restored.entry(seq).or_default();
+                let restored = self.restored.entry(seq).or_default();
                 restored.history.record_lost(lease.attempt, attempt);
-                state.changes += 1;
+                self.changes += 1;
             }
         }
-        state.passed(0);
-        state
+        self.passed(0);
     }
+}
+
+/// What happened to events above the cursor.
+pub(super) struct Progress {
+    pub(super) settled: Ranges,
+    pub(super) failed: Vec<FailedEvent>,
+    pub(super) leases: Vec<LeaseRun>,
+    pub(super) blocked: Vec<BlockedKeyRecord>,
 }
 
 /// The member that was given events, when that was, and which attempt of the events it is.

@@ -3,6 +3,7 @@
 use super::slot::Stage;
 use super::{GroupState, MemberId};
 use prombus_store::GeneratedId;
+use std::collections::BTreeMap;
 
 /// How many unsettled events stand where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,6 +59,18 @@ impl GroupState {
             }
         }
         stages
+    }
+
+    /// When the oldest open lease of each member began.
+    pub(crate) fn oldest_leases(&self) -> BTreeMap<MemberId, u64> {
+        let mut oldest = BTreeMap::new();
+        for (_, slot) in self.unsettled.iter() {
+            if let Stage::Leased(lease) | Stage::Pinned(lease) = slot.stage {
+                let started_ms = oldest.entry(lease.member).or_insert(lease.started_ms);
+                *started_ms = lease.started_ms.min(*started_ms);
+            }
+        }
+        oldest
     }
 
     /// Up to `limit` lanes in which events wait, by position of what blocks them.

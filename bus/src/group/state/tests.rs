@@ -43,6 +43,7 @@ pub(super) fn rules(
         window: 1_000,
         // Lost deliveries count like others here.
         max_lost_attempts: 1,
+        max_undo_settled: 100_000,
         wall_offset_ms: 0,
     }
 }

@@ -20,6 +20,8 @@ pub(super) fn wire_group(info: GroupInfo) -> wire::GroupInfo {
             Ordering::None => WireOrdering::None,
             Ordering::Key => WireOrdering::Key,
         },
+        paused: info.paused_since_ms.is_some(),
+        paused_since_ms: info.paused_since_ms,
         members: info.members.into_iter().map(wire_member).collect(),
         in_flight: info.in_flight as u64,
         waiting: info.waiting as u64,
@@ -76,6 +78,7 @@ fn wire_member(member: MemberInfo) -> wire::MemberInfo {
         in_flight: member.in_flight as u64,
         max_in_flight: member.max_in_flight as u64,
         room: member.room as u64,
+        oldest_in_flight_ms: member.oldest_in_flight_ms,
     }
 }
 

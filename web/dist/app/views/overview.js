@@ -5,6 +5,7 @@ import { currentConnection, history } from "../live.js";
 import { LineChart } from "../parts/chart.js";
 import { command, emptyNotice } from "../parts/notice.js";
 import { address } from "../router.js";
+import { projectorCard, projectorsInShort } from "./projectors.js";
 const SLOW_TURNS = 3;
 const RATE_SAMPLES = 5;
 export const overview = () => {
@@ -14,10 +15,12 @@ export const overview = () => {
     const lag = new LineChart("Lag of all groups", format.short);
     const tiles = new Tiles();
     const findings = h("div", { class: "findings" });
+    const projectors = h("div", {});
     const first = h("div", {});
     const charts = h("div", { class: "charts" }, events.element, trouble.element, lag.element, fsync.element);
-    const element = h("div", { class: "view" }, h("h1", {}, "Overview"), first, tiles.element, h("section", { class: "card", "aria-labelledby": "attention" }, h("h2", { id: "attention" }, "Needs attention"), findings), charts);
+    const element = h("div", { class: "view" }, h("h1", {}, "Overview"), first, tiles.element, h("section", { class: "card", "aria-labelledby": "attention" }, h("h2", { id: "attention" }, "Needs attention"), findings), projectors, charts);
     let turn = 0;
+    let drawn = "";
     return {
         title: "Overview",
         element,
@@ -25,7 +28,12 @@ export const overview = () => {
             if (turn++ % SLOW_TURNS === 0) {
                 const [status, attention, topics] = await Promise.all([serverStatus(), get("/attention"), get("/topics", { limit: 1 })]);
                 tiles.takeStatus(status, topics.total);
-                replace(findings, attention.findings.length === 0 ? h("p", { class: "all-well" }, "Nothing: groups flow, nothing is damaged, no dead letters.") : h("ul", {}, attention.findings.map(findingRow)));
+                const next = JSON.stringify([status.projectors, attention.findings]);
+                if (next !== drawn) {
+                    drawn = next;
+                    replace(projectors, projectorCard(status.projectors));
+                    replace(findings, attention.findings.length === 0 ? h("p", { class: "all-well" }, "Nothing: groups flow, nothing is damaged, no dead letters.") : h("ul", {}, attention.findings.map(findingRow)));
+                }
                 replace(first, topics.total === 0 && firstSteps());
             }
             const isRecorded = history.ts.length > 0 || currentConnection() === "connecting";
@@ -54,12 +62,13 @@ class Tiles {
     #tiles = new Map();
     takeStatus(status, topics) {
         const { store } = status;
-        this.#set("Health", store?.failed ? "Failing" : "OK", store?.failed ?? `up ${format.duration(status.now_ms - status.started_ms)}`);
+        this.#set("Health", store?.failed ? "Failing" : "OK", store?.failed ?? `up ${format.duration(status.now_ms - status.started_ms)}, ${status.version}`);
         this.#set("Topics", format.count(topics), "");
         if (!store)
             return;
         this.#set("Store", format.bytes(store.bytes), this.#growth());
         this.#set("Durability", store.durability.split(":")[0] ?? store.durability, store.url);
+        this.#set("Projectors", ...projectorsInShort(status.projectors));
     }
     takeHistory() {
         if (history.ts.length === 0)
@@ -90,15 +99,16 @@ class Tiles {
 function findingRow(finding) {
     const words = { error: "Error", warning: "Warning", notice: "Notice" };
     const sentence = finding.sentence.charAt(0).toUpperCase() + finding.sentence.slice(1);
-    const link = linkOf(finding);
-    return h("li", { class: `finding finding-${finding.level}` }, h("span", { class: "finding-level" }, words[finding.level]), link ? h("a", { href: link }, sentence) : h("span", {}, sentence));
+    return h("li", { class: `finding finding-${finding.level}` }, h("span", { class: "finding-level" }, words[finding.level]), h("a", { href: linkOf(finding) }, sentence));
 }
 function linkOf({ kind, topic, group }) {
     if (kind === "dead_letters" && topic)
         return address("dead-letters", [topic]);
     if (topic && group)
         return address("groups", [topic, group]);
-    return topic ? address("topics", [topic]) : undefined;
+    if (topic)
+        return address("topics", [topic]);
+    return address("playground", [kind === "rate_limited" ? "metrics" : "healthz"]);
 }
 function firstSteps() {
     const { origin } = location;

@@ -7,6 +7,8 @@ import { address } from "../router.js";
 const TOPIC = "process.state";
 const PAGE_PROCESSES = 200;
 const MAX_POINTS = 90;
+const PAST_MS = 15 * 60_000;
+const MAX_PAST = 1_000;
 export const processes = () => {
     const body = h("div", {}, loading());
     const summary = h("p", { class: "muted", role: "status" });
@@ -25,11 +27,13 @@ export const processes = () => {
             }
             if (page.items.length === 0)
                 return replace(body, nothing());
+            if (seen.size === 0)
+                await rememberPast(seen);
             const items = page.items.map((item) => ({ item, process: (item.payload ?? {}) })).sort((one, other) => rank(one.process) - rank(other.process));
             const alive = items.filter(({ process }) => process.status === "alive").length;
             replace(summary, `${format.plural(page.total, "process", "processes")}: ${alive} alive, ${items.length - alive} stale${page.next === null ? "" : `; the first ${PAGE_PROCESSES} are shown`}`);
             for (const { item, process } of items)
-                remember(seen, item, process);
+                remember(seen, item.key, process);
             replace(body, h("div", { class: "scroll-x card", tabindex: "0", role: "region", "aria-label": "Processes" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, ["Process", "Host", "Status", "CPU", "Memory", "Last seen"].map((name, at) => h("th", { scope: "col", class: at > 2 ? "is-number" : "" }, name)))), h("tbody", {}, items.map(({ item, process }) => row(item, process, seen.get(item.key)))))));
         },
     };
@@ -37,7 +41,13 @@ export const processes = () => {
 function rank({ status }) {
     return status === "alive" ? 1 : 0;
 }
-function remember(seen, { key }, { cpu_pct: cpu = 0, mem_mb: memory = 0 }) {
+async function rememberPast(seen) {
+    const { events } = await get("/replay", { topic: TOPIC, from: "ts", ts: Math.round(format.serverNow() - PAST_MS), limit: MAX_PAST });
+    for (const event of events)
+        if (event.key !== undefined && event.payload)
+            remember(seen, event.key, event.payload);
+}
+function remember(seen, key, { cpu_pct: cpu = 0, mem_mb: memory = 0 }) {
     const figures = seen.get(key) ?? { cpu: [], memory: [] };
     figures.cpu.push(cpu);
     figures.memory.push(memory);

@@ -114,8 +114,9 @@ class Browser {
             case "seq": return this.#showForwards({ from: "seq", seq: place.seq });
             case "ts": return this.#showForwards({ from: "ts", ts: place.ts }, place.toTs);
             case "id": {
-                const { event } = await get("/causes", { topic: this.topic, id: place.id });
-                replace(this.#events, eventRow(event, true));
+                const around = await get("/causes", { topic: this.topic, id: place.id });
+                const { event } = around;
+                replace(this.#events, eventRow(event, around));
                 return replace(this.#pager, button("Events around it", () => void this.#go({ by: "seq", seq: Math.max(1, event.seq - 10) })));
             }
             case "key": return this.#showKey(place.key);
