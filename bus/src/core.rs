@@ -3,6 +3,7 @@
 use crate::group::unwritten::Unwritten;
 use crate::memory::ByteBudget;
 use crate::options::BusOptions;
+use crate::schedule::Schedules;
 use crate::topics::Topics;
 use prombus_store::{Clock, Store};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub(crate) struct Core {
     pub(crate) unwritten: Unwritten,
     /// Events that wait in memory to be delivered.
     pub(crate) memory: Arc<ByteBudget>,
+    /// What is scheduled.
+    pub(crate) schedules: Schedules,
     /// Set once, by closing; nothing new is taken in after that.
     closed: AtomicBool,
     /// Notifies the tasks that wait for the closing.
@@ -50,6 +53,7 @@ impl Core {
             options,
             topics,
             unwritten: Unwritten::default(),
+            schedules: Schedules::default(),
             closed: AtomicBool::new(false),
             closing: watch::Sender::new(false),
             next_number: AtomicU64::new(1),

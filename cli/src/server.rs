@@ -111,6 +111,7 @@ fn bus_options(config: &Config) -> BusOptions {
         subscription_bytes: config.limits.subscription_bytes,
         group_bytes: config.limits.group_bytes,
         delivery_bytes: config.limits.delivery_bytes,
+        max_schedules: config.limits.max_schedules,
         topic_defaults: config
             .topics
             .iter()

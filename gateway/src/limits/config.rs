@@ -18,6 +18,8 @@ pub struct LimitsConfig {
     pub group_bytes: usize,
     /// Bytes of events that wait in memory for all subscriptions, and in what sockets have to send.
     pub delivery_bytes: usize,
+    /// Events that may wait to be published later.
+    pub max_schedules: usize,
     /// Events published on one connection.
     pub conn_publish: Option<Rate>,
     /// Events delivered on one connection.
@@ -80,6 +82,7 @@ impl Default for LimitsConfig {
             subscription_bytes: bus.subscription_bytes,
             group_bytes: bus.group_bytes,
             delivery_bytes: bus.delivery_bytes,
+            max_schedules: bus.max_schedules,
             conn_publish: None,
             conn_delivery: None,
             topic_publish: None,
