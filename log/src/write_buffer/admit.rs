@@ -42,6 +42,7 @@ pub(crate) struct Known<'a> {
 }
 
 /// How an event is taken in: the place of its topic, what was found of it, and the time.
+#[derive(Clone, Copy)]
 struct Taking {
     place: usize,
     held: Option<Held>,
@@ -149,48 +150,34 @@ impl WriteBuffer {
         to_store: &mut Option<usize>,
         outcomes: &mut Vec<EventOutcome>,
     ) -> Durability {
-        let Taking {
-            place,
-            held,
-            key,
-            now_ms,
-        } = taking;
-        let Some(topic) = self.topics.at(place) else {
+        let Some(topic) = self.topics.at(taking.place) else {
             outcomes.push(EventOutcome::UnknownTopic);
             return Durability::Os;
         };
         let durability = topic.record.options.durability;
-        if let Some(id) = event.id() {
-            let number = topic.record.number;
-            let (first_seq, next_seq) = (topic.record.first_seq, topic.record.next_seq);
-            // What waits to be sealed is newer than what was looked up, which retention may have let go.
-            let unsealed = self.unsealed_ids.find(number, &id, event.payload());
-            let mut found = [unsealed, held].into_iter().flatten();
-            let taken = found.find(|held| topic.holds(held, first_seq, next_seq));
-            match taken {
-                Some(held) if held.same_payload => {
-                    outcomes.push(EventOutcome::Duplicate(held.event_ref));
-                    return durability;
-                }
-                Some(held) => {
-                    outcomes.push(EventOutcome::IdConflict(held.event_ref));
-                    return durability;
-                }
-                None => {}
+        let refused = match event.id() {
+            Some(id) => {
+                // What waits to be sealed is newer than what was looked up, which retention may have let go.
+                let number = topic.record.number;
+                let unsealed = self.unsealed_ids.find(number, &id, event.payload());
+                held_before(topic, unsealed, taking.held)
             }
-            let ahead = held.filter(|held| held.is_ahead && held.topic == number);
-            if let Some(ahead) = ahead {
-                topic.record.last_ts = topic.record.last_ts.max(ahead.event_ref.ts);
-            }
+            None => None,
+        };
+        let refused = refused.or_else(|| {
+            event.expected()?;
+            let last_key = || {
+                self.watched_keys
+                    .last(topic.record.number, &event, taking.key)
+            };
+            let compared = compare(&event, topic, last_key, taking.now_ms);
+            compared.err().map(EventOutcome::SeqMismatch)
+        });
+        if let Some(refused) = refused {
+            outcomes.push(refused);
+            return durability;
         }
-        if event.expected().is_some() {
-            let last_key = || self.watched_keys.last(topic.record.number, &event, key);
-            if let Err(mismatch) = compare(&event, topic, last_key, now_ms) {
-                outcomes.push(EventOutcome::SeqMismatch(mismatch));
-                return durability;
-            }
-        }
-        let (seq, bus_ts) = topic.next(now_ms);
+        let (seq, bus_ts) = topic.next(taking.now_ms);
         let id = match event.id() {
             Some(own) => own,
             None => topic.ids.make(bus_ts, seq),
@@ -486,6 +473,27 @@ impl<'a> Plan<'a> {
     fn last_of_key(&self, event: &EncodedEvent<'a>) -> Option<KeyPosition> {
         self.keys.get(&(event.topic(), event.key_json()?)).copied()
     }
+}
+
+/// What becomes of an event whose id the topic holds; `None` where it does not.
+fn held_before(
+    topic: &mut Topic,
+    unsealed: Option<Held>,
+    held: Option<Held>,
+) -> Option<EventOutcome> {
+    let (first_seq, next_seq) = (topic.record.first_seq, topic.record.next_seq);
+    let mut found = [unsealed, held].into_iter().flatten();
+    if let Some(held) = found.find(|held| topic.holds(held, first_seq, next_seq)) {
+        return Some(match held.same_payload {
+            true => EventOutcome::Duplicate(held.event_ref),
+            false => EventOutcome::IdConflict(held.event_ref),
+        });
+    }
+    let number = topic.record.number;
+    if let Some(ahead) = held.filter(|held| held.is_ahead && held.topic == number) {
+        topic.record.last_ts = topic.record.last_ts.max(ahead.event_ref.ts);
+    }
+    None
 }
 
 /// Compares what an event expects with what its topic has.
