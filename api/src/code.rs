@@ -52,6 +52,7 @@ codes! {
     LeaseLost "lease_lost" "Another member holds the event now.",
     IdConflict "id_conflict" "The topic holds this id with another payload.",
     GroupMismatch "group_mismatch" "An option belongs to the group, and the group has another value; or there is no seek to undo any more.",
+    SeqMismatch "seq_mismatch" "The topic's last position, or that of the key, is not the expected one; `actual` says which it is.",
     UnknownTopic "unknown_topic" "There is no such topic.",
     SchemaInvalid "schema_invalid" "The payload does not fit the topic's schema.",
     PublishFailed "publish_failed" "The store did not take the event.",
@@ -93,6 +94,7 @@ impl Code {
             | Self::LeaseLost
             | Self::IdConflict
             | Self::GroupMismatch => 409,
+            Self::SeqMismatch => 412,
             Self::TooLarge => 413,
             Self::RateLimited => 429,
             Self::PublishFailed | Self::AckFailed | Self::ShuttingDown | Self::ReadFailed => 503,
@@ -138,7 +140,7 @@ mod tests {
     fn the_codes_of_the_contract_are_all_here() {
         let contract = "bad_json bad_frame unknown_op bad_topic bad_group unauthorized bad_token token_expired \
             forbidden rate_limited too_large already_subscribed not_subscribed unknown_id lease_lost id_conflict \
-            group_mismatch unknown_topic schema_invalid publish_failed ack_failed shutting_down";
+            group_mismatch seq_mismatch unknown_topic schema_invalid publish_failed ack_failed shutting_down";
         for word in contract.split_whitespace() {
             assert!(Code::parse(word).is_some(), "{word}");
         }
@@ -154,6 +156,7 @@ mod tests {
             ("forbidden", 403),
             ("too_large", 413),
             ("id_conflict", 409),
+            ("seq_mismatch", 412),
             ("lease_lost", 409),
             ("shutting_down", 503),
             ("bad_json", 400),

@@ -9,6 +9,7 @@ mod bulk;
 mod cursors;
 mod dashboard;
 mod dead_letters;
+mod diff;
 mod error;
 mod explain;
 mod find;
@@ -19,6 +20,7 @@ mod publish;
 mod pull;
 mod query;
 mod read;
+mod schedules;
 mod settle;
 mod state;
 mod topics;
@@ -36,6 +38,7 @@ pub use dead_letters::{
     Attempt, DeadLetter, Redrive, RedriveReply, RemoveLettersQuery, RemovedLetters, WhichLetters,
     write_dead_letter,
 };
+pub use diff::{ChangedKey, DiffPage, DiffQuery};
 pub use error::ErrorBody;
 pub use explain::{Explanation, LaneInfo, Reason};
 pub use find::{FindBy, FindPage, FindQuery, write_find_page};
@@ -46,8 +49,9 @@ pub use health::Health;
 pub use latest::{LatestPage, LatestQuery, write_latest_page};
 pub use publish::{Envelope, PublishReply, is_event_header, publish_query};
 pub use pull::{Context, Delivery, Pull, Pulled, write_pulled};
-pub use query::{Query, QueryWriter};
+pub use query::{Query, QueryWriter, percent_encoded};
 pub use read::{EventPage, ExportQuery, ReadQuery, write_event_page};
+pub use schedules::{PendingSchedule, SchedulePage, ScheduleReply, SchedulesQuery};
 pub use settle::{FailedId, PublishedEvent, SettleReply};
 pub use state::{ListPage, ListQuery, StateItem, StateText, write_list_page};
 pub use topics::{Durability, TopicConfig, TopicInfo, TopicList};

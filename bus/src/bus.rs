@@ -9,12 +9,13 @@ pub use group_metrics::GroupMetrics;
 
 use crate::consumer::{Consumer, consume};
 use crate::core::Core;
-use crate::error::{OpenError, SubscribeError};
+use crate::error::{NotPublished, OpenError, SubscribeError};
 use crate::group::UnwrittenGroups;
 use crate::group::registry::Registry;
 use crate::memory::ByteBudget;
 use crate::options::BusOptions;
-use crate::publish::{BatchFuture, PublishBatch, PublishFuture, PublishOptions};
+use crate::publish::{BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published};
+use crate::schedule::Scheduler;
 use crate::state::Snapshotter;
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, subscribe};
 use crate::topics::Topics;
@@ -33,6 +34,8 @@ pub struct Bus {
     registry: Arc<Registry>,
     /// Makes snapshots until the last clone of the bus is dropped.
     snapshotter: Arc<Snapshotter>,
+    /// Publishes what is due until then.
+    scheduler: Arc<Scheduler>,
     /// What looking at all groups remembers from one time to the next.
     group_metrics: Arc<GroupMetricsCache>,
 }
@@ -46,11 +49,13 @@ impl Bus {
         let topics = Topics::new(store.clone(), options.auto_create_topics, defaults);
         let core = Arc::new(Core::new(store, options, topics));
         let snapshotter = Arc::new(Snapshotter::start(&core, &runtime));
+        let scheduler = Arc::new(Scheduler::start(&core, &runtime));
         let registry = Registry::new(core.clone(), runtime);
         Ok(Self {
             core,
             registry,
             snapshotter,
+            scheduler,
             group_metrics: Arc::default(),
         })
     }
@@ -122,6 +127,15 @@ impl Bus {
         batch.publish_inline()
     }
 
+    /// Publishes all events of a batch or none, to one topic or several, also across a crash. An event sees those before
+    /// it in the batch where it expects a position; one that is refused refuses all, and the error says which.
+    pub async fn publish_atomic(
+        &self,
+        batch: PublishBatch,
+    ) -> Result<Vec<Published>, NotPublished> {
+        batch.publish_atomic().await
+    }
+
     /// Subscribes a group to a topic, to a pattern of topics (`*` one segment, `**` any number), or to several with
     /// [`SubscribeOptions::topics`]. A group that does not exist is made.
     pub async fn subscribe(
@@ -167,6 +181,7 @@ impl Bus {
     pub async fn close(&self) -> Result<(), CommitError> {
         self.core.close();
         self.snapshotter.stop().await;
+        self.scheduler.stop().await;
         self.registry.close().await;
         match self.core.store.close().await {
             Ok(()) | Err(CommitError::Closed) => match self.unwritten_groups().latest {

@@ -4,6 +4,7 @@ use crate::group::unwritten::Unwritten;
 use crate::memory::ByteBudget;
 use crate::options::BusOptions;
 use crate::projector::RunningProjectors;
+use crate::schedule::Schedules;
 use crate::topics::Topics;
 use prombus_store::{Clock, Store};
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub(crate) struct Core {
     pub(crate) memory: Arc<ByteBudget>,
     /// What runs beside the groups.
     pub(crate) projectors: RunningProjectors,
+    /// What is scheduled.
+    pub(crate) schedules: Schedules,
     /// Set once, by closing; nothing new is taken in after that.
     closed: AtomicBool,
     /// Notifies the tasks that wait for the closing.
@@ -54,6 +57,7 @@ impl Core {
             topics,
             unwritten: Unwritten::default(),
             projectors: RunningProjectors::default(),
+            schedules: Schedules::default(),
             closed: AtomicBool::new(false),
             closing: watch::Sender::new(false),
             next_number: AtomicU64::new(1),

@@ -4,6 +4,7 @@
 mod effects;
 mod facts;
 mod operations;
+mod schedule;
 mod state;
 
 pub use effects::{DedupeError, ProjectorError};
@@ -11,12 +12,14 @@ pub(crate) use facts::quoted;
 pub use facts::{
     AlreadySettled, GroupMismatch, InvalidField, InvalidGroup, InvalidJson, InvalidPattern,
     InvalidPayload, InvalidTopic, LeaseLost, NotPublished, NothingToUndo, TakenOver, TooLarge,
-    TooMuchSettled, TopicExists, UnknownGroup, UnknownId,
+    TooMuchSettled, TopicExists, UnknownGroup, UnknownId, UnknownSchedule,
 };
 pub use operations::{
     AckPublishError, AdminError, GroupError, OpenError, PublishError, SettleError, SubscribeError,
 };
 pub use prombus_store::{
-    CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic,
+    CommitError, IdConflict, LimitReached, PositionMismatch, PositionOf, ReadError, SeqMismatch,
+    StoreFailed, UnknownTopic,
 };
+pub use schedule::ScheduleError;
 pub use state::{FollowError, HistoryGone, StateError, StateMoved, TooManyKeys, TopicReplaced};

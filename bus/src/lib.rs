@@ -47,6 +47,7 @@ mod pattern;
 mod projector;
 mod publish;
 mod rfc3339;
+mod schedule;
 mod state;
 mod subscription;
 mod topic;
@@ -68,7 +69,7 @@ pub use json::{MAX_DEPTH, compact as compact_json};
 pub use memory::{BudgetHold, ByteBudget};
 pub use names::{
     MAX_GROUP_BYTES, MAX_TOPIC_BYTES, check_group, check_topic, dead_letter_topic,
-    is_dead_letter_topic,
+    is_dead_letter_topic, is_internal_topic,
 };
 pub use options::{Backoff, BusOptions, Limits};
 pub use pattern::Pattern;
@@ -84,9 +85,10 @@ pub use prombus_store::{
 pub use publish::{
     BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published, is_tombstone,
 };
+pub use schedule::{PendingSchedule, Schedule, SchedulePage, Scheduled};
 pub use state::{
-    Follow, KeyPage, KeyRange, KeyState, LoadState, SNAPSHOT_SEQ_HEADER, SNAPSHOT_TS_HEADER,
-    SOURCE_SEQ_HEADER, TablePage,
+    DiffPage, Follow, KeyChange, KeyPage, KeyRange, KeyState, LoadState, SNAPSHOT_SEQ_HEADER,
+    SNAPSHOT_TS_HEADER, SOURCE_SEQ_HEADER, TablePage,
 };
 pub use subscription::{
     AckPublish, AckPublishFuture, AckPublishesFuture, Context, Delivery, SettleFuture,

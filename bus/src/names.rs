@@ -10,6 +10,9 @@ pub const MAX_GROUP_BYTES: usize = 128;
 /// Topics that start with this hold the dead letters of the topic named by the rest.
 const DEAD_LETTER_PREFIX: &str = "dlq.";
 
+/// Topics that start with this are the bus's own.
+const INTERNAL_PREFIX: char = '$';
+
 /// How much of a long topic's name its dead letters' topic has.
 const LONG_TOPIC_CHARS: usize = 228;
 
@@ -53,6 +56,11 @@ pub fn check_group(name: &str) -> Result<(), InvalidGroup> {
         return Err(bad("only A-Z a-z 0-9 _ - . : are allowed"));
     }
     Ok(())
+}
+
+/// Whether a topic is one of the bus's own, which nobody sees: its name is none that users can give.
+pub fn is_internal_topic(topic: &str) -> bool {
+    topic.starts_with(INTERNAL_PREFIX)
 }
 
 /// Whether a topic holds dead letters. Its events are never dead-lettered again.

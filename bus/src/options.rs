@@ -57,6 +57,8 @@ pub struct BusOptions {
     /// The most keys whose states one pass of the snapshotter holds in memory and stores together. A topic where more have
     /// changed since the last snapshot takes several passes.
     pub snapshot_pass_keys: usize,
+    /// The most schedules that may wait. Each takes about a hundred bytes of memory, whatever its event has.
+    pub max_schedules: usize,
 }
 
 /// How large things may be.
@@ -105,6 +107,7 @@ impl Default for BusOptions {
             max_lost_attempts: 20,
             max_undo_settled: 100_000,
             snapshot_pass_keys: 131_072,
+            max_schedules: 1_000_000,
         }
     }
 }

@@ -11,8 +11,8 @@ mod validate;
 pub(crate) use atomic_batch::AtomicBatch;
 pub use batch::PublishBatch;
 pub use future::{BatchFuture, PublishFuture};
-pub(crate) use validate::draft;
 pub use validate::is_tombstone;
+pub(crate) use validate::{MAX_TS, checked_payload, draft};
 
 use prombus_store::Id;
 
@@ -33,6 +33,11 @@ pub struct PublishOptions<'a> {
     pub caused_by: &'a [String],
     /// Boot or session id of the publisher.
     pub sid: Option<&'a str>,
+    /// Publish only if this is the topic's last position; 0 where it has never had an event. Else it is a
+    /// [`SeqMismatch`](crate::error::SeqMismatch). A duplicate is one whatever is expected.
+    pub expect_seq: Option<u64>,
+    /// Publish only if the last event of the key is at this position; 0 where there is none.
+    pub expect_key_seq: Option<u64>,
 }
 
 /// The position of a published event.

@@ -4,6 +4,7 @@
 //! order, of those whose ts is that time or earlier, so that the state at the end of time is the state now. Where
 //! publishers choose their own ts, an event that comes late counts from the time that it says.
 
+mod diff;
 mod follow;
 mod latest;
 mod load;
@@ -13,6 +14,7 @@ mod snapshot_pass;
 mod snapshot_plan;
 mod snapshotter;
 
+pub use diff::{DiffPage, KeyChange};
 pub use follow::Follow;
 pub use latest::{KeyPage, KeyRange};
 pub use load::LoadState;

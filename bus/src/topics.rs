@@ -1,7 +1,7 @@
 //! Which topics exist, remembered so that publishing does not have to ask the store, and how new ones are made.
 
 use crate::error::InvalidTopic;
-use crate::names::check_topic;
+use crate::names::{check_topic, is_internal_topic};
 use crate::pattern::Pattern;
 use crate::topic::TopicConfig;
 use foldhash::HashSet;
@@ -58,7 +58,7 @@ impl Topics {
     /// The same for a name of a caller: a known one is valid, any other is checked.
     pub(crate) fn checked(&self, topic: &str) -> Result<Named, InvalidTopic> {
         let named = self.named(topic);
-        if !named.known {
+        if !named.known || is_internal_topic(topic) {
             check_topic(topic)?;
         }
         Ok(named)
@@ -134,7 +134,9 @@ impl Topics {
     pub(crate) fn ensure_as(&self, topic: &Arc<str>, otherwise: impl FnOnce() -> TopicConfig) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if self.store.topic(topic).is_none() {
-            let config = self.configured(topic).cloned().unwrap_or_else(otherwise);
+            // What users say of all topics is not meant for those of the bus.
+            let configured = self.configured(topic).filter(|_| !is_internal_topic(topic));
+            let config = configured.cloned().unwrap_or_else(otherwise);
             let mut batch = Batch::new();
             batch.change(Change::PutTopic {
                 topic: topic.clone(),

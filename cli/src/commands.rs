@@ -6,6 +6,7 @@ mod bulk_report;
 mod completions;
 mod context;
 mod dev;
+mod diff;
 mod dlq;
 mod event_format;
 mod export;
@@ -18,6 +19,7 @@ mod project;
 mod publish;
 mod replay;
 mod restore;
+mod schedule;
 mod serve;
 mod subscribe;
 mod token;
@@ -61,7 +63,9 @@ enum Command {
     Import(import::Import),
     Topic(topic::Topic),
     Group(group::Group),
+    Diff(diff::Diff),
     Dlq(dlq::Dlq),
+    Schedule(schedule::Schedule),
     Top(top::Top),
     Health(health::Health),
     Context(context::ContextCommand),
@@ -99,7 +103,9 @@ impl Cli {
             Command::Import(import) => import.run(format),
             Command::Topic(topic) => topic.run(format).map(done),
             Command::Group(group) => group.run(format).map(done),
+            Command::Diff(diff) => diff.run(format).map(done),
             Command::Dlq(dlq) => dlq.run(format),
+            Command::Schedule(schedule) => schedule.run(format),
             Command::Top(top) => top.run(format).map(done),
             Command::Health(health) => health.run(format).map(done),
             Command::Context(context) => context.run(format).map(done),

@@ -23,6 +23,8 @@ pub struct ServerError {
     pub message: String,
     /// When to come again, where the server said so.
     pub retry_after_ms: Option<u64>,
+    /// With `seq_mismatch`: the position that the server found.
+    pub actual: Option<u64>,
 }
 
 /// A value that is no JSON, or JSON that is no such value.

@@ -31,6 +31,22 @@ pub struct PublishOptions<'a> {
     pub caused_by: &'a [String],
     /// Boot or session id of the publisher.
     pub sid: Option<&'a str>,
+    /// Publish only if this is the topic's last position; 0 where it has never had an event. Else the server answers
+    /// `seq_mismatch` with the `actual` one.
+    pub expect_seq: Option<u64>,
+    /// Publish only if the last event of the key is at this position; 0 where there is none.
+    pub expect_key_seq: Option<u64>,
+    /// Publish at this time, in epoch milliseconds: until then the server keeps the event apart from its topic, and
+    /// [`Published::due`] says when it is published.
+    pub deliver_at: Option<u64>,
+    /// Publish after so many milliseconds.
+    pub delay_ms: Option<u64>,
+    /// Publish again and again: an interval (`30s`) or a cron line with an optional time zone
+    /// (`0 9 * * 1-5 Europe/Berlin`).
+    pub every: Option<&'a str>,
+    /// Of a repeated event: publish also for each time that was missed while the server was down, and not only for the
+    /// last of them.
+    pub catch_up: bool,
 }
 
 /// Where a published event lies.
@@ -38,8 +54,10 @@ pub struct PublishOptions<'a> {
 pub struct Published {
     /// Its id.
     pub id: Id,
-    /// Its position in the topic.
+    /// Its position in the topic; 0 where it is to be published later.
     pub seq: u64,
+    /// When it is due, where it is to be published later.
+    pub due: Option<u64>,
     /// Whether the topic held this id already: then nothing was stored, and this is the first event.
     pub duplicate: bool,
 }

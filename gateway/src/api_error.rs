@@ -8,8 +8,10 @@ use crate::limits::RateLimited;
 use prombus::ReadError;
 use prombus::error::{
     AckPublishError, AdminError, GroupError, GroupMismatch, InvalidField, InvalidGroup,
-    InvalidPattern, InvalidTopic, PublishError, SettleError, StateError, SubscribeError,
+    InvalidPattern, InvalidTopic, PublishError, ScheduleError, SettleError, StateError,
+    SubscribeError,
 };
+use prombus_api::frames::ErrorDetails;
 use prombus_api::{Code, FrameError, ParseError};
 
 /// An error reply.
@@ -17,8 +19,8 @@ use prombus_api::{Code, FrameError, ParseError};
 pub(crate) struct ApiError {
     pub(crate) code: Code,
     pub(crate) message: String,
-    /// When a retry may succeed, where that is known.
-    pub(crate) retry_after_ms: Option<u64>,
+    /// When a retry may succeed, and what was found where something else was expected, where that is known.
+    pub(crate) details: ErrorDetails,
 }
 
 impl ApiError {
@@ -26,7 +28,7 @@ impl ApiError {
         Self {
             code,
             message: message.into(),
-            retry_after_ms: None,
+            details: ErrorDetails::default(),
         }
     }
 }
@@ -43,13 +45,45 @@ macro_rules! from_errors {
 }
 
 from_errors! {
-    PublishError => codes::publish,
     AdminError => codes::admin,
     SettleError => codes::settle,
-    AckPublishError => codes::ack_publish,
     StateError => codes::state,
     ReadError => codes::read,
     AuthError => codes::auth,
+    ScheduleError => codes::schedule,
+}
+
+impl From<PublishError> for ApiError {
+    fn from(error: PublishError) -> Self {
+        Self {
+            details: details_of(&error),
+            ..Self::new(codes::publish(&error), error.to_string())
+        }
+    }
+}
+
+impl From<AckPublishError> for ApiError {
+    fn from(error: AckPublishError) -> Self {
+        let details = match &error {
+            AckPublishError::NotPublished(rejected) => details_of(&rejected.error),
+            _ => ErrorDetails::default(),
+        };
+        Self {
+            details,
+            ..Self::new(codes::ack_publish(&error), error.to_string())
+        }
+    }
+}
+
+fn details_of(error: &PublishError) -> ErrorDetails {
+    let actual = match error {
+        PublishError::SeqMismatch(error) => Some(error.mismatch.actual),
+        _ => None,
+    };
+    ErrorDetails {
+        actual,
+        ..ErrorDetails::default()
+    }
 }
 
 impl From<SubscribeError> for ApiError {
@@ -128,7 +162,10 @@ impl From<FrameError> for ApiError {
 impl From<RateLimited> for ApiError {
     fn from(limited: RateLimited) -> Self {
         Self {
-            retry_after_ms: Some(limited.retry.ms),
+            details: ErrorDetails {
+                retry_after_ms: Some(limited.retry.ms),
+                ..ErrorDetails::default()
+            },
             ..Self::new(Code::RateLimited, limited.to_string())
         }
     }

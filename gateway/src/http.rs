@@ -10,6 +10,7 @@ mod connection;
 mod cors;
 mod dashboard;
 mod dead_letters;
+mod diff;
 mod documents;
 mod events;
 mod export;
@@ -27,6 +28,7 @@ mod publish;
 mod pull;
 mod redrive;
 mod reply;
+mod schedules;
 mod settle;
 mod snap;
 mod sse;
@@ -58,7 +60,7 @@ use std::sync::Arc;
 
 /// A path and its handlers.
 struct Route {
-    /// As in the OpenAPI document; one segment may be `{topic}`, and `{key}` behind it is all that follows.
+    /// As in the OpenAPI document; one segment may be `{topic}`, and `{key}` behind it, or `{id}`, is all that follows.
     path: &'static str,
     /// Whether it needs no token.
     is_open: bool,
@@ -113,6 +115,10 @@ const ROUTES: &[Route] = &[
     route(
         "/list/{topic}",
         &[(Method::GET, |call| Box::pin(list::list(call)))],
+    ),
+    route(
+        "/diff/{topic}",
+        &[(Method::GET, |call| Box::pin(diff::diff(call)))],
     ),
     route("/sse", &[(Method::GET, |call| Box::pin(sse::follow(call)))]),
     route(
@@ -173,6 +179,14 @@ const ROUTES: &[Route] = &[
     route(
         "/dlq/redrive",
         &[(Method::POST, |call| Box::pin(redrive::redrive(call)))],
+    ),
+    route(
+        "/schedules",
+        &[(Method::GET, |call| Box::pin(schedules::list(call)))],
+    ),
+    route(
+        "/schedules/{id}",
+        &[(Method::DELETE, |call| Box::pin(schedules::remove(call)))],
     ),
     route(
         "/pull",
@@ -342,6 +356,14 @@ async fn serve(
 /// The route of a path, and the names in it as they are written there.
 fn find(path: &str) -> Option<(&'static Route, PathNames<'_>)> {
     ROUTES.iter().find_map(|route| {
+        if let Some(before) = route.path.strip_suffix("{id}") {
+            let key = path.strip_prefix(before).filter(|id| !id.is_empty())?;
+            let names = PathNames {
+                topic: None,
+                key: Some(key),
+            };
+            return Some((route, names));
+        }
         let Some((before, behind)) = route.path.split_once("{topic}") else {
             return (route.path == path).then(|| (route, PathNames::default()));
         };

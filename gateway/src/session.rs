@@ -20,6 +20,7 @@ mod inbound;
 mod outbound;
 mod publish_batch;
 mod replies;
+mod schedule;
 mod settle;
 mod settle_batch;
 mod subscribe;

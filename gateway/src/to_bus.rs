@@ -1,7 +1,7 @@
 //! Conversions from the options of the wire to those of the bus.
 
 use crate::api_error::ApiError;
-use prombus::{FieldFilter, Filter, Ordering, Pattern, PublishOptions, StartAt};
+use prombus::{FieldFilter, Filter, Ordering, Pattern, PublishOptions, Schedule, StartAt};
 use prombus_api::{Code, options};
 
 pub(crate) fn to_bus_publish_options<'a>(
@@ -15,6 +15,29 @@ pub(crate) fn to_bus_publish_options<'a>(
         tags: &options.tags,
         caused_by: &options.caused_by,
         sid: options.sid.as_deref(),
+        expect_seq: options.expect_seq,
+        expect_key_seq: options.expect_key_seq,
+    }
+}
+
+/// When an event is to be published.
+pub(crate) fn to_bus_schedule<'a>(options: &'a options::PublishOptions<'_>) -> Schedule<'a> {
+    Schedule {
+        deliver_at: options.deliver_at,
+        delay_ms: options.delay_ms,
+        every: options.every.as_deref(),
+        catch_up: options.catch_up,
+    }
+}
+
+/// Refuses the options of a scheduled event where events are published at once.
+pub(crate) fn check_not_scheduled(options: &options::PublishOptions<'_>) -> Result<(), ApiError> {
+    match options.is_scheduled() {
+        true => Err(ApiError::new(
+            Code::BadFrame,
+            "deliver_at, delay_ms, every and catch_up: not allowed here; publish the event by itself",
+        )),
+        false => Ok(()),
     }
 }
 

@@ -8,7 +8,7 @@
 
 use crate::completion::Commit;
 use crate::log::Log;
-use crate::write_buffer::Held;
+use crate::write_buffer::{Held, Known};
 use prombus_store::{Batch, CommitError, Receipt, StoreFailed};
 use std::sync::Arc;
 
@@ -52,12 +52,18 @@ impl Log {
             let held = held.map_err(|error| StoreFailed {
                 cause: error.to_string().into(),
             })?;
+            let keys = shared.watch_keys(batches, &|work: &mut dyn FnMut()| work())?;
             let mut buffer = shared.buffer();
             // A segment that was sealed meanwhile may have been missed by the look-ups.
-            if buffer.unsealed_ids.epoch != epoch {
+            if buffer.unsealed_ids.epoch != epoch || !keys.is_current(&buffer) {
                 continue;
             }
-            let run = buffer.admit_run(batches, &held, now_ms, &value)?;
+            let known = held.iter().enumerate().map(|(at, held)| Known {
+                held,
+                keys: keys.seen(at),
+            });
+            let known: Vec<Known<'_>> = known.collect();
+            let run = buffer.admit_run(batches, &known, now_ms, &value)?;
             if run.wants_sync {
                 shared.want_sync(&mut buffer);
             }

@@ -10,6 +10,7 @@ use crate::recovery::{self, OpenError, OpenReport};
 use crate::segment_set::SegmentSet;
 use crate::shared::Shared;
 use crate::verify::Checked;
+use crate::write_buffer::Known;
 use crate::writer::Roll;
 use prombus_store::LockExt;
 use prombus_store::{
@@ -94,6 +95,10 @@ impl Log {
     /// batch needs is done on this thread, which spares waking another one and being woken by it. `block` gets the work
     /// that blocks, if there is any, and has to do it.
     pub fn append_inline(&self, batch: &Batch, block: impl Fn(&mut dyn FnMut())) -> Commit {
+        // Looking up keys may have to wait for a cycle of the sync thread.
+        if batch.has_expected_key_positions() {
+            return self.append_with(batch, block);
+        }
         let cycle = self.shared.idle_cycle();
         let shared = &self.shared;
         // Where publishers are throttled, the sync thread waits for all of them.
@@ -402,6 +407,17 @@ impl Drop for Log {
 }
 
 impl Shared {
+    /// Waits until readers see everything that has a position.
+    pub(crate) fn show_all(&self) -> Result<(), CommitError> {
+        match self.options.threads {
+            true => self.barrier().wait().map(drop),
+            false => {
+                self.commit_cycle();
+                Ok(())
+            }
+        }
+    }
+
     /// A commit of nothing, durable when all before it is.
     fn barrier(&self) -> Commit {
         let mut buffer = self.buffer();
@@ -452,12 +468,21 @@ impl Shared {
                     return (Commit::resolved(Err(StoreFailed { cause }.into())), false);
                 }
             };
+            // It ends when it is dropped, after the buffer's lock.
+            let keys = match self.watch_keys(std::slice::from_ref(batch), block) {
+                Ok(keys) => keys,
+                Err(error) => return (Commit::resolved(Err(error)), false),
+            };
             let now_ms = self.options.clock.now_ms();
             let mut buffer = self.buffer();
-            if has_client_ids && buffer.unsealed_ids.epoch != epoch {
+            if has_client_ids && buffer.unsealed_ids.epoch != epoch || !keys.is_current(&buffer) {
                 continue;
             }
-            match buffer.admit(batch, &held, now_ms) {
+            let known = Known {
+                held: &held,
+                keys: keys.seen(0),
+            };
+            match buffer.admit(batch, known, now_ms) {
                 Ok(admitted) => {
                     let wants_sync = admitted.wants_sync;
                     if wants_sync && sync_by == SyncBy::Thread {

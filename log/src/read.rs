@@ -4,6 +4,7 @@
 mod as_of;
 mod by_key;
 mod by_time;
+mod expected_keys;
 mod find;
 
 use crate::damage::{describe, read_damage};

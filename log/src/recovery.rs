@@ -38,7 +38,7 @@ use crate::shared::Parts;
 use crate::state_runs::{LoadedRuns, StateRuns};
 use crate::tail_cache::TailCache;
 use crate::view::View;
-use crate::write_buffer::{CommitGroup, KeyedRecords, Limits, Topics, WriteBuffer};
+use crate::write_buffer::{CommitGroup, KeyedRecords, Limits, Topics, WatchedKeys, WriteBuffer};
 use crate::writer::{Writer, create_segment};
 use folder::{check_folder, read_header};
 use inventory::Inventory;
@@ -537,6 +537,7 @@ impl Opening {
         let filter_bytes = self.options.id_filter_bytes;
         let client_ids = ClientIds::open(&*self.files, state.log_id, &sealed, filter_bytes);
         let buffer = WriteBuffer {
+            watched_keys: WatchedKeys::default(),
             topics,
             keyed: KeyedRecords::new(state.keyed),
             unsealed_ids: state.unsealed_ids,

@@ -10,10 +10,13 @@ mod keyed;
 mod keyed_budget;
 mod topics;
 mod unsealed_ids;
+mod watched_keys;
 
+pub(crate) use admit::Known;
 pub(crate) use keyed::{KeyedChange, KeyedRecords};
 pub(crate) use topics::Topics;
 pub(crate) use unsealed_ids::{Held, UnsealedIds};
+pub(crate) use watched_keys::{SeenKey, WatchedKeys};
 
 use crate::completion::Completion;
 use crate::options::Role;
@@ -28,6 +31,8 @@ pub(crate) struct WriteBuffer {
     pub(crate) keyed: KeyedRecords,
     /// Publishers' client ids in segments that are not sealed yet, and in what is still waiting.
     pub(crate) unsealed_ids: UnsealedIds,
+    /// Keys that batches on their way expect something of.
+    pub(crate) watched_keys: WatchedKeys,
     /// What waits to be written.
     pub(crate) pending: CommitGroup,
     /// The segment that the pending group will go to.

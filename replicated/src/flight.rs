@@ -1,6 +1,8 @@
 //! The commit that is under way: its messages, and those who wait for what comes of it.
 
-use crate::message::{Head, Kind, Message, OVERHEAD_BYTES, Progress, RULES, checksum_of};
+use crate::message::{
+    Head, Kind, Message, OVERHEAD_BYTES, Progress, RULES, RULES_WITHOUT_EXPECTATIONS, checksum_of,
+};
 use crate::queue::{Queue, Reply, Work};
 use bytes::Bytes;
 use prombus_store::{Batch, Durability};
@@ -107,12 +109,13 @@ impl Flight {
             .saturating_sub(OVERHEAD_BYTES)
             .max(1);
         let parts = self.body.len().div_ceil(room).max(1) as u32;
+        let rules = rules_of(&self.batches);
         let message = |part: u32| {
             let from = (part as usize - 1) * room;
             let to = self.body.len().min(from + room);
             let head = Head {
                 kind: self.kind,
-                rules: RULES,
+                rules,
                 boot: sender.boot,
                 number: sender.last_number + u64::from(part),
                 now_ms: self.now_ms,
@@ -174,6 +177,14 @@ impl Flight {
 
     pub(crate) fn is_awaited(&self) -> bool {
         !self.replies.is_empty()
+    }
+}
+
+/// The oldest rules by which batches can be applied.
+fn rules_of(batches: &[Batch]) -> u16 {
+    match batches.iter().any(Batch::has_expected_positions) {
+        true => RULES,
+        false => RULES_WITHOUT_EXPECTATIONS,
     }
 }
 

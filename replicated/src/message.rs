@@ -24,8 +24,11 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The format of messages that this version writes and reads.
 pub const FORMAT: u8 = 1;
 /// The rules by which this version applies messages. Raised by every change after which the same messages would give
-/// another copy.
-pub const RULES: u16 = 1;
+/// another copy: 2 compares what events expect of what is stored before them.
+pub const RULES: u16 = 2;
+/// The rules of messages without such events, which nodes of an older version apply alike. So nodes of both versions go on
+/// together until the first event that expects something.
+pub const RULES_WITHOUT_EXPECTATIONS: u16 = 1;
 
 const MAGIC: &[u8; 3] = b"pbc";
 const HEAD_BYTES: usize = 56;
@@ -248,7 +251,7 @@ mod tests {
     #[test]
     fn the_layout_is_the_documented_one() {
         let bytes = Message::encode(&head(Kind::Maintenance), b"body");
-        assert_eq!(&bytes[..8], b"pbc\x01\x01\x00\x02\x00");
+        assert_eq!(&bytes[..8], b"pbc\x01\x02\x00\x02\x00");
         assert_eq!(&bytes[8..16], &[8, 7, 6, 5, 4, 3, 2, 1]);
         assert_eq!(&bytes[32..40], &[2, 0, 0, 0, 3, 0, 0, 0]);
         assert_eq!(&bytes[56..60], b"body");

@@ -2,14 +2,17 @@
 //! of its events when they are added, on the caller's thread; committing only has to fill in id, ts and seq.
 
 mod encoding;
+mod expected;
 mod memory;
 mod sizes;
 
 use crate::event_id::Id;
-use crate::json_text::push_string;
+use crate::json_text::{push_string, unescape};
 use crate::topic::TopicOptions;
 pub use encoding::InvalidBatch;
+pub use expected::{ExpectedPosition, KeyPosition};
 use memory::Memory;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -37,6 +40,8 @@ pub struct Draft<'a> {
     pub tags: &'a [String],
     /// Whether the payload says that the key is gone.
     pub tombstone: bool,
+    /// What must be stored before it for this event to be.
+    pub expected: ExpectedPosition,
 }
 
 /// What a keyed write requires of the record it replaces.
@@ -112,6 +117,8 @@ pub struct Batch {
     topics: Vec<Arc<str>>,
     /// The ids that publishers chose, in the order of their events.
     client_ids: Vec<Id>,
+    /// What events expect, in their order; most expect nothing.
+    expected: Vec<ExpectedPosition>,
     changes: Vec<Change>,
     atomic: bool,
 }
@@ -131,6 +138,9 @@ struct EncodedDraft {
     key: Option<Range<u32>>,
     payload: Range<u32>,
     end: u32,
+    /// One more than its place among what the batch's events expect; 0 where it expects nothing. In four bytes, which fit
+    /// where the struct has room anyway.
+    expected: u32,
     tombstone: bool,
 }
 
@@ -160,6 +170,7 @@ impl Batch {
     /// Adds an event to be published to `topic`.
     pub fn publish(&mut self, topic: &Arc<str>, draft: &Draft<'_>) {
         let (topic, client_id) = (self.topic_place(topic), self.client_id_place(draft.id));
+        let expected = self.expected_place(draft.expected);
         let Memory { text, events } = &mut self.memory;
         text.reserve(draft.payload.len() + FIELDS_BYTES);
         let start = text.len();
@@ -196,6 +207,7 @@ impl Batch {
             key,
             payload,
             end: at(text),
+            expected,
             tombstone: draft.tombstone,
         });
     }
@@ -210,6 +222,7 @@ impl Batch {
     pub fn append(&mut self, other: &Batch) {
         let text_at = self.memory.text.len();
         let client_ids_at = self.client_ids.len() as u32;
+        let expected_at = self.expected.len() as u32;
         let topics: Vec<u32> = other
             .topics
             .iter()
@@ -220,10 +233,15 @@ impl Batch {
             start: draft.start + text_at,
             topic: topics[draft.topic as usize],
             client_id: draft.client_id.map(|place| place + client_ids_at),
+            expected: match draft.expected {
+                0 => 0,
+                place => place + expected_at,
+            },
             ..draft.clone()
         });
         self.memory.events.extend(moved);
         self.client_ids.extend_from_slice(&other.client_ids);
+        self.expected.extend_from_slice(&other.expected);
         self.changes.extend_from_slice(&other.changes);
     }
 
@@ -240,6 +258,18 @@ impl Batch {
     /// Whether an event has an id that its publisher chose.
     pub fn has_client_ids(&self) -> bool {
         !self.client_ids.is_empty()
+    }
+
+    /// Whether an event expects something of what is stored before it.
+    pub fn has_expected_positions(&self) -> bool {
+        !self.expected.is_empty()
+    }
+
+    /// Whether an event expects something of the last event of its key.
+    pub fn has_expected_key_positions(&self) -> bool {
+        self.expected
+            .iter()
+            .any(|expected| expected.key_seq.is_some())
     }
 
     /// Bytes of the JSON of all events, without what a store adds.
@@ -270,6 +300,14 @@ impl Batch {
         let place = self.client_ids.len() as u32;
         self.client_ids.push(id?);
         Some(place)
+    }
+
+    fn expected_place(&mut self, expected: ExpectedPosition) -> u32 {
+        if expected.is_anything() {
+            return 0;
+        }
+        self.expected.push(expected);
+        self.expected.len() as u32
     }
 }
 
@@ -313,6 +351,23 @@ impl<'a> EncodedEvent<'a> {
     /// Everything that follows the seq, up to and with the closing brace.
     pub fn rest_json(&self) -> &'a [u8] {
         self.text(&(self.draft.rest_at..self.draft.end))
+    }
+
+    /// What it expects of what is stored before it; `None` where it is stored whatever that is.
+    pub fn expected(&self) -> Option<ExpectedPosition> {
+        let place = self.draft.expected.checked_sub(1)?;
+        self.batch.expected.get(place as usize).copied()
+    }
+
+    /// The key as JSON encodes it, without the quotes.
+    pub fn key_json(&self) -> Option<&'a [u8]> {
+        self.draft.key.as_ref().map(|key| self.text(key))
+    }
+
+    /// The key.
+    pub fn key(&self) -> Option<Cow<'a, str>> {
+        let key = std::str::from_utf8(self.key_json()?).ok()?;
+        Some(unescape(key))
     }
 
     /// Bytes of the key as JSON encodes it, without the quotes.
@@ -377,6 +432,10 @@ mod tests {
                 sid: Some("boot"),
                 key: Some(&key),
                 payload: &payload,
+                expected: ExpectedPosition {
+                    seq: (number % 5 == 0).then_some(number as u64),
+                    key_seq: (number % 7 == 0).then_some(0),
+                },
                 ..Draft::default()
             };
             batch.publish(&topics[number % topics.len()], &draft);
@@ -406,6 +465,8 @@ mod tests {
             assert_eq!(one.topic(), other.topic());
             assert_eq!((one.id(), one.ts()), (other.id(), other.ts()));
             assert_eq!(one.payload(), other.payload());
+            assert_eq!(one.expected(), other.expected());
+            assert_eq!(one.key(), other.key());
             assert_eq!(one.sid_json(), other.sid_json());
             assert_eq!(one.rest_json(), other.rest_json());
         }

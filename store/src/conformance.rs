@@ -25,6 +25,7 @@ pub mod compaction;
 mod comparing;
 pub mod concurrency;
 pub mod duplicates;
+pub mod expected;
 pub mod finding;
 pub mod keyed;
 mod oracle;
@@ -111,6 +112,20 @@ macro_rules! conformance_suite {
                 changes_come_before_events,
                 atomic_batches_over_events_and_records_survive,
                 an_empty_batch_is_fine,
+            }
+            expected {
+                the_last_position_of_a_topic,
+                the_last_event_of_a_key,
+                a_tombstone_is_the_last_event_for_a_while,
+                a_duplicate_is_compared_with_nothing,
+                events_of_a_batch_see_those_before_them,
+                a_mismatch_refuses_an_atomic_batch,
+                a_topic_that_the_batch_makes,
+                what_is_gone_does_not_count,
+                awkward_keys_are_found,
+                positions_are_known_after_reopening,
+                one_of_many_has_the_next_position,
+                no_update_of_a_key_is_lost,
             }
             keyed {
                 versions_grow_with_each_write,

@@ -1,5 +1,6 @@
 //! The facts that can go wrong, one small type each, and one enum per operation.
 
+use std::fmt;
 use std::sync::Arc;
 
 /// There is no such topic.
@@ -32,6 +33,48 @@ pub struct IdConflict {
     pub seq: u64,
 }
 
+/// Whose position an event expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PositionOf {
+    /// The last one of its topic.
+    Topic,
+    /// That of the last event of its key.
+    Key,
+}
+
+/// What is stored is not what an event expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PositionMismatch {
+    /// Whose position.
+    pub of: PositionOf,
+    /// What the event expected.
+    pub expected: u64,
+    /// What is there; 0 where nothing is.
+    pub actual: u64,
+}
+
+impl fmt::Display for PositionMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = match self.of {
+            PositionOf::Topic => "last seq",
+            PositionOf::Key => "last seq of the key",
+        };
+        write!(f, "the {of} is {}, expected {}", self.actual, self.expected)
+    }
+}
+
+/// An event was not published because what is stored is not what it expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("topic {topic}: {mismatch}")]
+pub struct SeqMismatch {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// What was expected and what is there.
+    pub mismatch: PositionMismatch,
+    /// Which event of its batch it was.
+    pub event: usize,
+}
+
 /// A limit with a name was reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("limit {name} of {limit} reached")]
@@ -62,6 +105,9 @@ pub enum CommitError {
     /// An event of an atomic batch conflicts.
     #[error(transparent)]
     IdConflict(#[from] IdConflict),
+    /// What is stored is not what an event of an atomic batch expected.
+    #[error(transparent)]
+    SeqMismatch(#[from] SeqMismatch),
     /// The batch does not fit.
     #[error(transparent)]
     LimitReached(#[from] LimitReached),

@@ -21,11 +21,15 @@ mod tails;
 mod topic;
 mod wrapper;
 
-pub use batch::{Batch, Change, Draft, EncodedEvent, Expect, IfExists, InvalidBatch};
+pub use batch::{
+    Batch, Change, Draft, EncodedEvent, Expect, ExpectedPosition, IfExists, InvalidBatch,
+    KeyPosition,
+};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use damage::{Damage, DamageKind, DamagedEvent, LostSeqs, MAX_NAMED};
 pub use error::{
-    CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic, VersionMismatch,
+    CommitError, IdConflict, LimitReached, PositionMismatch, PositionOf, ReadError, SeqMismatch,
+    StoreFailed, UnknownTopic, VersionMismatch,
 };
 pub use event_id::{GeneratedId, Id, IdGenerator, MAX_ID_BYTES, MAX_SEQ, TAG_BITS, tag_of};
 pub use locks::{LockExt, RwLockExt};
@@ -98,6 +102,10 @@ pub struct StoreStatus {
 ///    If an expectation fails nothing of the batch happens, atomic or not.
 /// 4. **Idempotence.** An id that the topic still holds is stored once, across restarts; the outcome tells. This
 ///    also holds for ids the store made itself and that a publisher hands back, and within one batch.
+///    What an event expects ([`ExpectedPosition`]) is compared with everything that was committed before it and with the
+///    events before it in its batch, in the same step in which it gets its position. Of an atomic batch a failed
+///    comparison refuses all, else only its own event. A duplicate is compared with nothing. A tombstone is its key's
+///    last event for half of [`TOMBSTONE_MS`]; then the key has none.
 /// 5. **Reading.** Every event with seq ≥ `from_seq` up to the tail is returned once, in order, except what
 ///    retention, compaction or damage took; `next_seq` skips what is gone. By time: once, in (ts, seq) order, also
 ///    when an event's ts is older than its predecessors'. Compaction keeps a

@@ -1,5 +1,6 @@
 //! What a commit answers, and what a read returns.
 
+use crate::error::PositionMismatch;
 use crate::event_id::Id;
 use crate::record::StoredEvent;
 
@@ -21,6 +22,8 @@ pub enum EventOutcome {
     Duplicate(EventRef),
     /// The topic already holds this id with another payload; nothing was stored, this is the first one.
     IdConflict(EventRef),
+    /// What is stored is not what the event expected; nothing was stored.
+    SeqMismatch(PositionMismatch),
     /// There is no such topic; nothing was stored.
     UnknownTopic,
 }

@@ -36,6 +36,12 @@ const PLAIN: PublishOptions<'static> = PublishOptions {
     tags: &[],
     caused_by: &[],
     sid: None,
+    expect_seq: None,
+    expect_key_seq: None,
+    deliver_at: None,
+    delay_ms: None,
+    every: None,
+    catch_up: false,
 };
 
 async fn within<F: Future>(future: F) -> F::Output {

@@ -19,6 +19,10 @@ pub struct OkFrame<'a> {
     pub ts: Option<u64>,
     /// The topic held this id already.
     pub duplicate: bool,
+    /// A PUBLISH's: the event is to be published later, and has no position yet.
+    pub scheduled: bool,
+    /// When that is due, in epoch milliseconds.
+    pub due: Option<u64>,
     /// The group of a subscription.
     pub group: Option<Cow<'a, str>>,
     /// What an ACK published atomically with it.
@@ -47,8 +51,17 @@ pub struct ErrorFrame<'a> {
     pub code: Cow<'a, str>,
     /// What is wrong, for people.
     pub message: Cow<'a, str>,
+    /// What more is known of it.
+    pub details: ErrorDetails,
+}
+
+/// What programs may want to know of an error beside its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ErrorDetails {
     /// When to come again.
     pub retry_after_ms: Option<u64>,
+    /// The position that was found where another was expected.
+    pub actual: Option<u64>,
 }
 
 /// Appends an OK.
@@ -78,6 +91,18 @@ pub fn write_published(
         out.extend_from_slice(b",\"duplicate\":true");
     }
     out.push(b'}');
+}
+
+/// Appends the OK of a PUBLISH whose event is to be published later.
+pub fn write_scheduled(out: &mut Vec<u8>, id: &str, due: u64, duplicate: bool, corr: Option<&str>) {
+    ObjectWriter::new(out)
+        .field("op", "OK")
+        .field("corr", &corr)
+        .field("id", id)
+        .field("scheduled", &true)
+        .field("due", &due)
+        .field("duplicate", &duplicate)
+        .end();
 }
 
 /// Appends the OK of a SUBSCRIBE, which names the group.
@@ -119,14 +144,15 @@ pub fn write_error(
     code: Code,
     message: &str,
     corr: Option<&str>,
-    retry_after_ms: Option<u64>,
+    details: ErrorDetails,
 ) {
     ObjectWriter::new(out)
         .field("op", "ERR")
         .field("code", code.as_str())
         .field("msg", message)
         .field("corr", &corr)
-        .field("retry_after_ms", &retry_after_ms)
+        .field("retry_after_ms", &details.retry_after_ms)
+        .field("actual", &details.actual)
         .end();
 }
 
@@ -154,6 +180,8 @@ impl<'a> OkFrame<'a> {
             "seq" => scanner.fill(&mut ok.seq),
             "ts" => scanner.fill(&mut ok.ts),
             "duplicate" => scanner.fill(&mut ok.duplicate),
+            "scheduled" => scanner.fill(&mut ok.scheduled),
+            "due" => scanner.fill(&mut ok.due),
             "group" => scanner.fill(&mut ok.group),
             "published" => scanner.fill(&mut ok.published),
             _ => scanner.ignore(),
@@ -185,19 +213,20 @@ impl<'a> FromJson<'a> for PublishedFrame<'a> {
 impl<'a> ErrorFrame<'a> {
     pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let (mut corr, mut code) = (None, None);
-        let (mut message, mut retry_after_ms) = (None, None);
+        let (mut message, mut details) = (None, ErrorDetails::default());
         scanner.object(|scanner, name| match name {
             "corr" => scanner.fill(&mut corr),
             "code" => scanner.fill(&mut code),
             "msg" => scanner.fill(&mut message),
-            "retry_after_ms" => scanner.fill(&mut retry_after_ms),
+            "retry_after_ms" => scanner.fill(&mut details.retry_after_ms),
+            "actual" => scanner.fill(&mut details.actual),
             _ => scanner.ignore(),
         })?;
         Ok(Self {
             corr,
             code: required(code, "code")?,
             message: message.unwrap_or_default(),
-            retry_after_ms,
+            details,
         })
     }
 }

@@ -14,6 +14,9 @@ pub struct ErrorBody {
     /// When to come again. The header `Retry-After` says the same in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// The position that was found where another was expected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actual: Option<u64>,
 }
 
 impl ErrorBody {
@@ -23,6 +26,7 @@ impl ErrorBody {
             code: code.as_str().to_owned(),
             error: error.into(),
             retry_after_ms: None,
+            actual: None,
         }
     }
 

@@ -36,7 +36,8 @@ pub struct Envelope<'a> {
     pub options: PublishOptions<'a>,
 }
 
-/// What a publisher says in the query: `key id ts sid tags`. Tags stand one by one or with commas between.
+/// What a publisher says in the query: `key id ts sid tags`, what it expects, and when
+/// the event is to be published. Tags stand one by one or with commas between.
 pub fn publish_query<'a>(query: &'a Query<'_>) -> Result<PublishOptions<'a>, ParseError> {
     let tags = query.all("tags").flat_map(|tags| tags.split(','));
     Ok(PublishOptions {
@@ -44,6 +45,12 @@ pub fn publish_query<'a>(query: &'a Query<'_>) -> Result<PublishOptions<'a>, Par
         ts: query.number("ts")?,
         key: query.get("key").map(Cow::Borrowed),
         sid: query.get("sid").map(Cow::Borrowed),
+        expect_seq: query.number("expect_seq")?,
+        expect_key_seq: query.number("expect_key_seq")?,
+        deliver_at: query.number("deliver_at")?,
+        delay_ms: query.number("delay_ms")?,
+        every: query.get("every").map(Cow::Borrowed),
+        catch_up: query.flag("catch_up")?.unwrap_or(false),
         tags: tags
             .filter(|tag| !tag.is_empty())
             .map(str::to_owned)

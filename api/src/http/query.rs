@@ -150,6 +150,13 @@ fn decode(text: &str) -> Result<Cow<'_, str>, ParseError> {
     Ok(Cow::Owned(text))
 }
 
+/// A text as it is written in a path or a query.
+pub fn percent_encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    encode(&mut out, text);
+    out
+}
+
 fn encode(out: &mut String, text: &str) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {

@@ -42,6 +42,12 @@ impl Operation {
         self.parameter("path", "key", true, &schema, description)
     }
 
+    /// The id at the end of the path.
+    pub(super) fn id_in_path(self, description: &str) -> Self {
+        let schema = json!({"type": "string"});
+        self.parameter("path", "id", true, &schema, description)
+    }
+
     /// A parameter that may be left out.
     pub(super) fn query(self, name: &str, schema: Value, description: &str) -> Self {
         self.parameter("query", name, false, &schema, description)

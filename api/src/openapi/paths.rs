@@ -16,6 +16,7 @@ pub(super) fn all() -> Value {
         "/latest-by-key": {"get": latest_by_key()},
         "/snap/{topic}/{key}": {"get": snap()},
         "/list/{topic}": {"get": list_states()},
+        "/diff/{topic}": {"get": diff()},
         "/sse": {"get": sse()},
         "/topics": {"get": list_topics()},
         "/topics/{topic}": {"get": get_topic(), "put": put_topic(), "delete": delete_topic()},
@@ -29,6 +30,8 @@ pub(super) fn all() -> Value {
         "/explain": {"get": explain()},
         "/dlq": {"get": dead_letters(), "delete": remove_dead_letters()},
         "/dlq/redrive": {"post": redrive()},
+        "/schedules": {"get": list_schedules()},
+        "/schedules/{id}": {"delete": remove_schedule()},
         "/pull": {"post": pull()},
         "/ack": {"post": settle("ack", "Acknowledge events, and publish in the same step", "Ack")},
         "/nack": {"post": settle("nack", "Give events back; they come again", "Nack")},
@@ -49,24 +52,76 @@ pub(super) fn all() -> Value {
 
 fn publish() -> Value {
     let text = || json!({"type": "string"});
+    let count = || json!({"type": "integer", "minimum": 0});
     Operation::new("publish", "Publish one payload, or many as lines")
         .topic_in_path()
         .query("key", text(), "For compaction, ordering and partitioning.")
         .query("id", text(), "The publisher's own id. Publishing it again stores nothing.")
-        .query("ts", json!({"type": "integer", "minimum": 0}), "The publisher's own time in epoch milliseconds.")
+        .query("ts", count(), "The publisher's own time in epoch milliseconds.")
         .query("sid", text(), "Boot or session id of the publisher.")
         .query("tags", text(), "Free labels, with commas between.")
+        .query("expect_seq", count(), "Publish only if this is the topic's last position.")
+        .query("expect_key_seq", count(), "Publish only if the last event of the key is at this position; 0 where there is none.")
+        .query("deliver_at", count(), "Publish at this time, in epoch milliseconds.")
+        .query("delay_ms", count(), "Publish after so many milliseconds.")
+        .query("every", text(), "Publish again and again: an interval or a cron line with an optional time zone.")
+        .query("catch_up", json!({"type": "integer", "enum": [0, 1]}), "Publish also for each time that was missed while the server was down.")
         .query("envelope", json!({"type": "integer", "enum": [0, 1]}), "With NDJSON: each line is an envelope around its payload.")
         .header("Idempotency-Key", "The same as `id`.")
+        .header("If-Match", "The ETag of the key's `/snap`, or its seq in quotes: the same as `expect_key_seq`.")
         .header("traceparent", "Becomes a header of the event, like `tracestate` and everything that begins with `x-`.")
         .bodies(json!({
             "application/json": {"schema": {"description": "The payload."}},
             "application/x-ndjson": {"schema": {"type": "string", "description": "A payload on each line, or an Envelope."}},
         }))
         .replies("200", "Stored at the topic's durability.", json!({
-            "application/json": {"schema": {"oneOf": [reference("PublishReply"), reference("BulkReply")]}},
+            "application/json": {"schema": {"oneOf": [reference("PublishReply"), reference("ScheduleReply"), reference("BulkReply")]}},
         }))
         .build()
+}
+
+fn diff() -> Value {
+    let (text, count) = (
+        json!({"type": "string"}),
+        json!({"type": "integer", "minimum": 0}),
+    );
+    let limit = json!({"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000});
+    Operation::new("diff", "What changed between two times")
+        .topic_in_path()
+        .required_query("from", "The earlier time, in epoch milliseconds.")
+        .query("to", count, "The later time; now where it is not said.")
+        .query("prefix", text.clone(), "Only keys that begin with this.")
+        .query("after", text, "Only keys behind this one.")
+        .query("limit", limit, "The most keys that are compared for one page.")
+        .reply("The keys that were added, changed or deleted. Where compaction or retention took what would tell, it is `history_gone`.", "DiffPage")
+        .build()
+}
+
+fn list_schedules() -> Value {
+    let text = || json!({"type": "string"});
+    let limit = json!({"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000});
+    Operation::new("listSchedules", "The events that wait to be published")
+        .query("topic", text(), "Only those of this topic.")
+        .query("after", text(), "Only those behind this id.")
+        .query("limit", limit, "The most schedules of one page.")
+        .reply(
+            "The schedules that the caller may read or administer, in the order of their ids.",
+            "SchedulePage",
+        )
+        .build()
+}
+
+fn remove_schedule() -> Value {
+    Operation::new(
+        "removeSchedule",
+        "Remove an event that waits to be published",
+    )
+    .id_in_path("The schedule's id.")
+    .reply(
+        "The schedule that was removed. One that was published meanwhile is `unknown_id`.",
+        "PendingSchedule",
+    )
+    .build()
 }
 
 fn import() -> Value {

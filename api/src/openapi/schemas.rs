@@ -62,7 +62,13 @@ fn shared() -> Vec<(&'static str, Value)> {
                     ("code", super::schema::reference("Code")),
                     ("error", text("For people.")),
                 ],
-                vec![("retry_after_ms", count("When to come again."))],
+                vec![
+                    ("retry_after_ms", count("When to come again.")),
+                    (
+                        "actual",
+                        count("With `seq_mismatch`: the position that was found."),
+                    ),
+                ],
             ),
         ),
         (

@@ -21,12 +21,45 @@ pub struct PublishOptions<'a> {
     pub caused_by: Vec<String>,
     /// Boot or session id of the publisher.
     pub sid: Option<Cow<'a, str>>,
+    /// Publish only if this is the topic's last position.
+    pub expect_seq: Option<u64>,
+    /// Publish only if the last event of the key is at this position; 0 where there is none.
+    pub expect_key_seq: Option<u64>,
+    /// Publish at this time, in epoch milliseconds.
+    pub deliver_at: Option<u64>,
+    /// Publish after so many milliseconds.
+    pub delay_ms: Option<u64>,
+    /// Publish again and again: an interval or a cron line.
+    pub every: Option<Cow<'a, str>>,
+    /// Publish also for each time that was missed while the server was down.
+    pub catch_up: bool,
 }
 
 impl<'a> PublishOptions<'a> {
     /// The names of the options.
-    pub(crate) const FIELDS: &'static [&'static str] =
-        &["id", "ts", "key", "headers", "tags", "caused_by", "sid"];
+    pub(crate) const FIELDS: &'static [&'static str] = &[
+        "id",
+        "ts",
+        "key",
+        "headers",
+        "tags",
+        "caused_by",
+        "sid",
+        "expect_seq",
+        "expect_key_seq",
+        "deliver_at",
+        "delay_ms",
+        "every",
+        "catch_up",
+    ];
+
+    /// Whether the event is to be published later.
+    pub fn is_scheduled(&self) -> bool {
+        self.deliver_at.is_some()
+            || self.delay_ms.is_some()
+            || self.every.is_some()
+            || self.catch_up
+    }
 
     /// Takes the value of a field if it is one of the options; otherwise `None`, and nothing was taken.
     #[inline]
@@ -43,6 +76,12 @@ impl<'a> PublishOptions<'a> {
             "tags" => scanner.fill(&mut self.tags),
             "caused_by" => scanner.fill(&mut self.caused_by),
             "sid" => scanner.fill(&mut self.sid),
+            "expect_seq" => scanner.fill(&mut self.expect_seq),
+            "expect_key_seq" => scanner.fill(&mut self.expect_key_seq),
+            "deliver_at" => scanner.fill(&mut self.deliver_at),
+            "delay_ms" => scanner.fill(&mut self.delay_ms),
+            "every" => scanner.fill(&mut self.every),
+            "catch_up" => scanner.fill(&mut self.catch_up),
             _ => return None,
         })
     }
@@ -56,7 +95,13 @@ impl<'a> PublishOptions<'a> {
             .field("headers", &self.headers)
             .field("tags", &self.tags)
             .field("caused_by", &self.caused_by)
-            .field("sid", &self.sid);
+            .field("sid", &self.sid)
+            .field("expect_seq", &self.expect_seq)
+            .field("expect_key_seq", &self.expect_key_seq)
+            .field("deliver_at", &self.deliver_at)
+            .field("delay_ms", &self.delay_ms)
+            .field("every", &self.every)
+            .field("catch_up", &self.catch_up);
     }
 }
 

@@ -32,7 +32,7 @@ fn every_subscribe_option_has_its_name() {
 
 #[test]
 fn every_publish_option_has_its_name() {
-    let json = r##"{"id":"i","ts":5,"key":"k","headers":{"a":"1","b":"2"},"tags":["#t"],"caused_by":["c"],"sid":"s"}"##;
+    let json = r##"{"id":"i","ts":5,"key":"k","headers":{"a":"1","b":"2"},"tags":["#t"],"caused_by":["c"],"sid":"s","expect_seq":7,"expect_key_seq":0,"deliver_at":8,"delay_ms":9,"every":"1m","catch_up":true}"##;
     let options = PublishOptions::parse(json.as_bytes()).unwrap();
     let text = |text: &str| text.to_owned();
     let expected = PublishOptions {
@@ -43,6 +43,12 @@ fn every_publish_option_has_its_name() {
         tags: vec![text("#t")],
         caused_by: vec![text("c")],
         sid: Some("s".into()),
+        expect_seq: Some(7),
+        expect_key_seq: Some(0),
+        deliver_at: Some(8),
+        delay_ms: Some(9),
+        every: Some("1m".into()),
+        catch_up: true,
     };
     assert_eq!(options, expected);
 }

@@ -5,7 +5,7 @@ use crate::dead_letters::marks_key;
 use crate::error::{AdminError, TopicExists, UnknownTopic};
 use crate::group::Ended;
 use crate::group::record::{GroupRecord, record_prefix};
-use crate::names::check_topic;
+use crate::names::{check_topic, is_internal_topic};
 use crate::state::{MARKER_PREFIX, Marker, check_snapshots, marker_key};
 use crate::topic::TopicConfig;
 use prombus_store::{Batch, Change, Expect, TopicInfo};
@@ -45,7 +45,9 @@ impl Bus {
 
     /// All topics, in the order of their names.
     pub fn topics(&self) -> Vec<TopicInfo> {
-        self.core.store.topics()
+        let mut topics = self.core.store.topics();
+        topics.retain(|info| !is_internal_topic(&info.name));
+        topics
     }
 
     /// Forgets all events of a topic. Positions go on where they were.

@@ -200,7 +200,7 @@ impl Bus {
             return Err(StoreFailed { cause }.into());
         }
         self.registry.end_followers_of(pattern, group);
-        let topics = self.core.store.topics().into_iter();
+        let topics = self.topics().into_iter();
         for info in topics.filter(|info| pattern.matches(&info.name)) {
             let name = self.name(&info.name, group)?;
             let remove = |reply| Command::Remove(Ended::GroupRemoved, reply);

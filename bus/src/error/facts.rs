@@ -247,3 +247,11 @@ impl UnknownId {
 pub(crate) fn quoted(text: &str) -> String {
     text.chars().take(QUOTED_CHARS).collect()
 }
+
+/// There is no schedule with this id: there never was, or it was published or removed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("there is no schedule {id:?}; it was published or removed, or never made")]
+pub struct UnknownSchedule {
+    /// The id that was asked for.
+    pub id: Arc<str>,
+}

@@ -1,7 +1,9 @@
 //! One enum per operation. Each says whether the operation may succeed when it is tried again.
 
 use super::facts::*;
-use prombus_store::{CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic};
+use prombus_store::{
+    CommitError, IdConflict, LimitReached, ReadError, SeqMismatch, StoreFailed, UnknownTopic,
+};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -40,6 +42,8 @@ pub enum PublishError {
     UnknownTopic(#[from] UnknownTopic),
     #[error(transparent)]
     IdConflict(#[from] IdConflict),
+    #[error(transparent)]
+    SeqMismatch(#[from] SeqMismatch),
     #[error(transparent)]
     LimitReached(#[from] LimitReached),
     #[error(transparent)]
@@ -218,7 +222,8 @@ impl PublishError {
             | Self::TooLarge(_)
             | Self::InvalidField(_)
             | Self::UnknownTopic(_)
-            | Self::IdConflict(_) => false,
+            | Self::IdConflict(_)
+            | Self::SeqMismatch(_) => false,
         }
     }
 }
@@ -304,6 +309,7 @@ impl From<CommitError> for PublishError {
         match error {
             CommitError::UnknownTopic(error) => Self::UnknownTopic(error),
             CommitError::IdConflict(error) => Self::IdConflict(error),
+            CommitError::SeqMismatch(error) => Self::SeqMismatch(error),
             CommitError::LimitReached(error) => Self::LimitReached(error),
             CommitError::StoreFailed(error) => Self::StoreFailed(error),
             CommitError::Unavailable { cause } | CommitError::Unknown { cause } => {
@@ -327,11 +333,11 @@ impl From<CommitError> for AdminError {
             CommitError::Unavailable { cause } | CommitError::Unknown { cause } => {
                 Self::StoreFailed(StoreFailed { cause })
             }
-            CommitError::VersionMismatch(_) | CommitError::IdConflict(_) => {
-                Self::StoreFailed(StoreFailed {
-                    cause: error.to_string().into(),
-                })
-            }
+            CommitError::VersionMismatch(_)
+            | CommitError::IdConflict(_)
+            | CommitError::SeqMismatch(_) => Self::StoreFailed(StoreFailed {
+                cause: error.to_string().into(),
+            }),
             CommitError::Closed => Self::Closed,
         }
     }

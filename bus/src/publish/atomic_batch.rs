@@ -31,6 +31,44 @@ impl PublishBatch {
     }
 }
 
+impl PublishBatch {
+    /// Publishes all events or none. What does not blame an event is told of the first one.
+    pub(crate) async fn publish_atomic(self) -> Result<Vec<Published>, NotPublished> {
+        let core = self.core.clone();
+        let of_first = |error| NotPublished { at: 0, error };
+        let events = self.into_atomic().map_err(not_published)?;
+        if events.is_empty() {
+            return Ok(Vec::new());
+        }
+        events.check_topics(&core.topics)?;
+        let mut batch = Batch::atomic();
+        events.append_to(&mut batch);
+        let commit = core.topics.commit_creating(batch, events.topics());
+        match commit.await {
+            Ok(receipt) => events.published(&receipt.events),
+            Err(CommitError::VersionMismatch(error)) => {
+                let cause = error.to_string().into();
+                Err(of_first(StoreFailed { cause }.into()))
+            }
+            Err(error) => {
+                events.forget_topics(&core.topics);
+                Err(not_published(events.attribute(error)))
+            }
+        }
+    }
+}
+
+/// Why events were not published, where nothing was to be acknowledged with them.
+fn not_published(error: AckPublishError) -> NotPublished {
+    let error = match error {
+        AckPublishError::NotPublished(error) => return error,
+        AckPublishError::StoreFailed(error) => error.into(),
+        AckPublishError::LimitReached(error) => error.into(),
+        _ => PublishError::Closed,
+    };
+    NotPublished { at: 0, error }
+}
+
 impl AtomicBatch {
     /// How many events there are.
     pub(crate) fn len(&self) -> usize {
@@ -91,6 +129,7 @@ impl AtomicBatch {
             CommitError::IdConflict(conflict) => {
                 (self.index_of(&conflict), PublishError::from(conflict))
             }
+            CommitError::SeqMismatch(mismatch) => (mismatch.event, PublishError::from(mismatch)),
             CommitError::UnknownTopic(unknown) => {
                 (self.index_in(&unknown), PublishError::from(unknown))
             }

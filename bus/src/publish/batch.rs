@@ -1,10 +1,9 @@
 //! A batch of events to publish, to one topic or many, with one wait for all of them.
 
-use super::validate::draft;
+use super::validate::{checked_payload, draft};
 use super::{BatchFuture, PublishOptions};
 use crate::core::Core;
-use crate::error::{InvalidPayload, PublishError, TooLarge};
-use crate::json;
+use crate::error::{InvalidPayload, PublishError};
 use crate::topics::Named;
 use prombus_store::{Answer, Batch, CommitError, Receipt, Store};
 use serde::Serialize;
@@ -129,17 +128,7 @@ impl PublishBatch {
             false => None,
         };
         let limits = &self.core.options.limits;
-        // Whitespace may go, but a text far over the limit is not worth scanning.
-        let limit = limits.payload_bytes_of(topic);
-        let bytes = payload.len();
-        if bytes > limit.saturating_mul(2) {
-            return Err(TooLarge::bytes("payload", bytes, limit).into());
-        }
-        let payload = json::compact(payload)?;
-        let bytes = payload.len();
-        if bytes > limit {
-            return Err(TooLarge::bytes("payload", bytes, limit).into());
-        }
+        let payload = checked_payload(limits, topic, payload)?;
         let draft = draft(limits, &payload, options)?;
         // Only now, so that an event that is refused does not make its topic.
         if let Some(named) = turn {

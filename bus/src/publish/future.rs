@@ -3,7 +3,7 @@
 use super::Published;
 use super::batch::TopicRun;
 use crate::core::Core;
-use crate::error::{IdConflict, PublishError, UnknownTopic};
+use crate::error::{IdConflict, PublishError, SeqMismatch, UnknownTopic};
 use prombus_store::{Answer, CommitError, EventOutcome, EventRef, Receipt};
 use std::fmt;
 use std::future::Future;
@@ -111,6 +111,12 @@ pub(super) fn outcome<'a>(
             topic: topic().into(),
             id: first.id.to_string(),
             seq: first.seq,
+        }
+        .into()),
+        Some(EventOutcome::SeqMismatch(mismatch)) => Err(SeqMismatch {
+            topic: topic().into(),
+            mismatch: *mismatch,
+            event: 0,
         }
         .into()),
         // A store that answers fewer outcomes than events has not stored the rest.

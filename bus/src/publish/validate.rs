@@ -2,17 +2,39 @@
 
 use super::PublishOptions;
 use crate::error::{InvalidField, PublishError, TooLarge, quoted};
+use crate::json;
 use crate::options::Limits;
-use prombus_store::{Draft, Id, MAX_ID_BYTES};
+use prombus_store::{Draft, ExpectedPosition, Id, MAX_ID_BYTES};
+use std::borrow::Cow;
 
 /// The largest integer that every JSON reader keeps exactly.
-const MAX_TS: u64 = (1 << 53) - 1;
+pub(crate) const MAX_TS: u64 = (1 << 53) - 1;
 /// Payloads, without whitespace, that say a key is gone.
 const TOMBSTONES: [&str; 2] = ["null", r#"{"_deleted":true}"#];
 
 /// Whether a payload, as the bus stores it, says that its key is gone.
 pub fn is_tombstone(payload: &str) -> bool {
     TOMBSTONES.contains(&payload)
+}
+
+/// The payload as the bus stores it: JSON without insignificant whitespace, within the limit of its topic.
+pub(crate) fn checked_payload<'a>(
+    limits: &Limits,
+    topic: &str,
+    payload: &'a str,
+) -> Result<Cow<'a, str>, PublishError> {
+    // Whitespace may go, but a text far over the limit is not worth scanning.
+    let limit = limits.payload_bytes_of(topic);
+    let bytes = payload.len();
+    if bytes > limit.saturating_mul(2) {
+        return Err(TooLarge::bytes("payload", bytes, limit).into());
+    }
+    let payload = json::compact(payload)?;
+    let bytes = payload.len();
+    if bytes > limit {
+        return Err(TooLarge::bytes("payload", bytes, limit).into());
+    }
+    Ok(payload)
 }
 
 /// Checks everything but the payload, and drafts the event.
@@ -44,6 +66,9 @@ pub(crate) fn draft<'a>(
             return Err(InvalidField::new("sid", reason).into());
         }
     }
+    if options.expect_key_seq.is_some() && options.key.is_none() {
+        return Err(InvalidField::new("expect_key_seq", "the event has no key").into());
+    }
     check_headers(limits, options.headers)?;
     check_list("tags", options.tags, limits.max_tags, limits.max_tag_bytes)?;
     check_list(
@@ -63,6 +88,10 @@ pub(crate) fn draft<'a>(
         caused_by: options.caused_by,
         tags: options.tags,
         tombstone: is_tombstone(payload),
+        expected: ExpectedPosition {
+            seq: options.expect_seq,
+            key_seq: options.expect_key_seq,
+        },
     })
 }
 

@@ -93,7 +93,7 @@ impl Bus {
     }
 
     /// The states of keys of which the latest event, if there is one, is later than the time.
-    async fn states_at(
+    pub(super) async fn states_at(
         &self,
         topic: &Arc<str>,
         keys: Vec<String>,
@@ -210,7 +210,11 @@ impl Bus {
 
     /// Refuses a table of a time whose deletions compaction may have forgotten: a key that is gone without a trace
     /// would be missing in it.
-    fn check_deletions_known(&self, topic: &Arc<str>, at_ts: u64) -> Result<(), StateError> {
+    pub(super) fn check_deletions_known(
+        &self,
+        topic: &Arc<str>,
+        at_ts: u64,
+    ) -> Result<(), StateError> {
         let has_gaps = |info: TopicInfo| info.events < info.tail_seq + 1 - info.first_seq;
         match self.knows_deletions(at_ts) || !self.store().topic(topic).is_some_and(has_gaps) {
             true => Ok(()),

@@ -9,7 +9,7 @@ use crate::group::StartAt;
 use crate::group::command::PatternDefaults;
 use crate::group::record::{GroupRecord, record_key};
 use crate::group::registry::Registry;
-use crate::names::check_topic;
+use crate::names::{check_topic, is_internal_topic};
 use crate::pattern::Pattern;
 use prombus_store::{Store, TailAdvances, TopicInfo};
 use std::collections::BTreeSet;
@@ -57,7 +57,7 @@ impl Selection {
     }
 
     pub(super) fn matches(&self, topic: &str) -> bool {
-        self.patterns.iter().any(|pattern| pattern.matches(topic))
+        !is_internal_topic(topic) && self.patterns.iter().any(|pattern| pattern.matches(topic))
     }
 
     /// Where the group begins in a topic that matches a pattern.

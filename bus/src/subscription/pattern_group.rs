@@ -6,6 +6,7 @@ use crate::core::Core;
 use crate::error::{GroupError, GroupMismatch, StoreFailed};
 use crate::group::StartAt;
 use crate::group::settings::{GroupSettings, SettingsRequest};
+use crate::names::is_internal_topic;
 use crate::pattern::Pattern;
 use prombus_store::{Batch, Change, CommitError, Expect};
 use serde::{Deserialize, Serialize};
@@ -54,8 +55,9 @@ impl PatternGroup {
             settings,
             ..Self::default()
         };
-        let topics = core.store.topics();
-        for info in topics.iter().filter(|info| pattern.matches(&info.name)) {
+        let mut topics = core.store.topics();
+        topics.retain(|info| !is_internal_topic(&info.name) && pattern.matches(&info.name));
+        for info in &topics {
             let cursor = match from {
                 StartAt::Earliest => continue,
                 StartAt::Latest => Some(info.tail_seq),

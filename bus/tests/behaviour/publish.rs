@@ -19,6 +19,7 @@ async fn an_event_is_stored_as_it_was_published() {
         tags: &tags,
         caused_by: &causes,
         sid: Some("boot-1"),
+        ..plain()
     };
     let payload = "{ \"b\": 1.50, \"a\" : \"\\u0041\" }";
     let published = bus

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod crashes;
+mod diff;
 mod latest;
 mod loading;
 mod lossy_store;

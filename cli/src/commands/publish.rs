@@ -10,7 +10,7 @@ use crate::{completion, time};
 use anyhow::{Context, bail};
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use prombus_api::http::{PublishReply, QueryWriter};
+use prombus_api::http::{Age, PublishReply, QueryWriter, ScheduleReply};
 use std::fs;
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,9 @@ const MAX_PAYLOAD_BYTES: u64 = 32 << 20;
   prombus pub notes --text 'hello there'
   prombus pub orders --file order.json
   jq '.order' big.json | prombus pub orders -
-  prombus pub orders < orders.ndjson")]
+  prombus pub orders < orders.ndjson
+  prombus pub reminders '{\"n\":1}' --delay 2h
+  prombus pub reports '{}' --every '0 9 * * 1-5 Europe/Berlin'")]
 pub(super) struct Publish {
     /// The topic
     #[arg(value_parser = crate::names::topic, add = ArgValueCandidates::new(completion::topics))]
@@ -61,6 +63,24 @@ pub(super) struct Publish {
     /// A header as `x-name: value`; repeat it for more
     #[arg(short = 'H', long = "header", value_parser = parse_header)]
     headers: Vec<(String, String)>,
+    /// Publish only if this is the topic's last seq (0: it is empty)
+    #[arg(long, value_name = "SEQ")]
+    expect_seq: Option<u64>,
+    /// Publish only if the last event of the key has this seq (0: there is none)
+    #[arg(long, value_name = "SEQ", requires = "key")]
+    expect_key_seq: Option<u64>,
+    /// Publish after this long, like 30s or 12h
+    #[arg(long, value_name = "DURATION", value_parser = time::parse_age, conflicts_with = "at")]
+    delay: Option<Age>,
+    /// Publish at this time
+    #[arg(long, value_name = "TIME", value_parser = time::parse, allow_hyphen_values = true)]
+    at: Option<u64>,
+    /// Publish again and again: an interval like 5m, or a cron line like '0 9 * * 1-5 Europe/Berlin'
+    #[arg(long, value_name = "INTERVAL|CRON")]
+    every: Option<String>,
+    /// Publish also for each time that was missed while the server was down
+    #[arg(long, requires = "every")]
+    catch_up: bool,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -98,6 +118,12 @@ impl Publish {
             output::json_text(&reply)?;
             return Ok(ExitCode::SUCCESS);
         }
+        if self.is_scheduled() {
+            let ScheduleReply { id, topic, due, .. } = read(&reply)?;
+            let due = time::show(due);
+            output::line(format_args!("{id} to {topic} at {due}"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let reply: PublishReply = read(&reply)?;
         let duplicate = if reply.duplicate { " (duplicate)" } else { "" };
         output::line(format_args!(
@@ -122,6 +148,10 @@ impl Publish {
         bulk_report::print(&reply, format)
     }
 
+    fn is_scheduled(&self) -> bool {
+        self.delay.is_some() || self.at.is_some() || self.every.is_some()
+    }
+
     fn path(&self) -> String {
         let mut query = QueryWriter::default();
         query
@@ -129,6 +159,12 @@ impl Publish {
             .push_if("id", self.id.as_ref())
             .push_if("ts", self.ts)
             .push_if("sid", self.sid.as_ref())
+            .push_if("expect_seq", self.expect_seq)
+            .push_if("expect_key_seq", self.expect_key_seq)
+            .push_if("delay_ms", self.delay.map(|delay| delay.ms))
+            .push_if("deliver_at", self.at)
+            .push_if("every", self.every.as_ref())
+            .push_if("catch_up", self.catch_up.then_some(1))
             .push_if("envelope", self.envelope.then_some(1));
         for tag in &self.tags {
             query.push("tags", tag);

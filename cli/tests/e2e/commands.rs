@@ -178,3 +178,47 @@ fn a_damaged_log_is_found_by_verify() {
         "{reply}"
     );
 }
+
+#[test]
+fn diff_shows_what_changed_between_two_times() {
+    let server = Server::start(&[]);
+    for (key, ts, payload) in [
+        ("a", "10", "1"),
+        ("b", "11", "1"),
+        ("a", "20", "2"),
+        ("b", "21", "null"),
+        ("c", "22", r#""\u0007""#),
+    ] {
+        let reply = server.command(&["pub", "t", payload, "--key", key, "--ts", ts]);
+        assert!(reply.status.success(), "{reply:?}");
+    }
+    let diff = server.command(&["diff", "t", "--from", "15", "--to", "25"]);
+    assert_eq!(text(&diff), "- a 1\n+ a 2\n- b 1\n+ c \"\\u0007\"\n");
+    let diff = server.command(&["diff", "t", "--from", "15", "--json"]);
+    let changes: Vec<String> = text(&diff)
+        .lines()
+        .map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            format!("{} {}", line["change"], line["key"])
+        })
+        .collect();
+    assert_eq!(
+        changes,
+        [r#""changed" "a""#, r#""deleted" "b""#, r#""added" "c""#]
+    );
+}
+
+#[test]
+fn publishing_may_expect_a_position() {
+    let server = Server::start(&[]);
+    let first = server.command(&["pub", "t", "1", "--key", "k", "--expect-key-seq", "0"]);
+    assert!(text(&first).ends_with("at t/1\n"));
+    let late = server.command(&["pub", "t", "2", "--expect-seq", "0", "--json"]);
+    let error = String::from_utf8_lossy(&late.stderr);
+    assert!(
+        !late.status.success() && error.contains("seq_mismatch"),
+        "{error}"
+    );
+    let next = server.command(&["pub", "t", "2", "--expect-seq", "1"]);
+    assert!(text(&next).ends_with("at t/2\n"));
+}

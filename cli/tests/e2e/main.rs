@@ -21,6 +21,7 @@ mod project;
 mod projector;
 mod raw_socket;
 mod readme;
+mod schedules;
 mod server;
 mod slips;
 mod soak;

@@ -121,7 +121,8 @@ pub(super) fn server_error(error: &ErrorFrame<'_>) -> ServerError {
     ServerError {
         code: error.code.clone().into_owned(),
         message: error.message.clone().into_owned(),
-        retry_after_ms: error.retry_after_ms,
+        retry_after_ms: error.details.retry_after_ms,
+        actual: error.details.actual,
     }
 }
 

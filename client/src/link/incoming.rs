@@ -101,11 +101,18 @@ impl Session<'_> {
             return Ok(());
         };
         if let Ok(number) = corr.parse() {
-            let (Some(id), Some(seq)) = (ok.id.as_deref().and_then(Id::new), ok.seq) else {
+            let due = ok.due.filter(|_| ok.scheduled);
+            let seq = ok.seq.or(due.map(|_| 0));
+            let (Some(id), Some(seq)) = (ok.id.as_deref().and_then(Id::new), seq) else {
                 return Err(self.violation("the OK of a PUBLISH has no id or no seq".to_owned()));
             };
             let duplicate = ok.duplicate;
-            let outcome = Ok(Published { id, seq, duplicate });
+            let outcome = Ok(Published {
+                id,
+                seq,
+                due,
+                duplicate,
+            });
             self.replies.push(Reply { number, outcome });
             return Ok(());
         }
@@ -234,6 +241,7 @@ fn published(frame: &PublishedFrame<'_>) -> Option<Published> {
     Some(Published {
         id: Id::new(&frame.id)?,
         seq: frame.seq,
+        due: None,
         duplicate: frame.duplicate,
     })
 }

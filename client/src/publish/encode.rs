@@ -114,6 +114,12 @@ impl Scratch {
                 tags: options.tags.to_vec(),
                 caused_by: options.caused_by.to_vec(),
                 sid: options.sid.map(Cow::Borrowed),
+                expect_seq: options.expect_seq,
+                expect_key_seq: options.expect_key_seq,
+                deliver_at: options.deliver_at,
+                delay_ms: options.delay_ms,
+                every: options.every.map(Cow::Borrowed),
+                catch_up: options.catch_up,
             },
         };
         self.frame.clear();

@@ -283,6 +283,7 @@ mod tests {
         let outcome = Ok(Published {
             id,
             seq: number,
+            due: None,
             duplicate: true,
         });
         Reply { number, outcome }
@@ -376,6 +377,7 @@ mod tests {
             code: "over".to_owned(),
             message: "it is over".to_owned(),
             retry_after_ms: None,
+            actual: None,
         });
         assert_eq!(outbox.end(&error).units, 1);
         assert!(outbox.is_empty() && !outbox.has_queued());

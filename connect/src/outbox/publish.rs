@@ -104,6 +104,7 @@ fn code(error: &PublishError) -> &'static str {
         PublishError::InvalidField(_) => "bad_frame",
         PublishError::UnknownTopic(_) => "unknown_topic",
         PublishError::IdConflict(_) => "id_conflict",
+        PublishError::SeqMismatch(_) => "seq_mismatch",
         PublishError::LimitReached(_) | PublishError::StoreFailed(_) => "publish_failed",
         PublishError::Closed => "shutting_down",
     }

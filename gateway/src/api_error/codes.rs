@@ -4,7 +4,8 @@
 use crate::auth::AuthError;
 use prombus::ReadError;
 use prombus::error::{
-    AckPublishError, AdminError, GroupError, PublishError, SettleError, StateError, SubscribeError,
+    AckPublishError, AdminError, GroupError, PublishError, ScheduleError, SettleError, StateError,
+    SubscribeError,
 };
 use prombus_api::Code;
 
@@ -16,6 +17,7 @@ pub(super) fn publish(error: &PublishError) -> Code {
         PublishError::InvalidField(_) => Code::BadFrame,
         PublishError::UnknownTopic(_) => Code::UnknownTopic,
         PublishError::IdConflict(_) => Code::IdConflict,
+        PublishError::SeqMismatch(_) => Code::SeqMismatch,
         PublishError::LimitReached(_) | PublishError::StoreFailed(_) => Code::PublishFailed,
         PublishError::Closed => Code::ShuttingDown,
     }
@@ -92,6 +94,15 @@ pub(super) fn state(error: &StateError) -> Code {
         StateError::StateMoved(_) | StateError::ReadFailed { .. } | StateError::StoreFailed(_) => {
             Code::ReadFailed
         }
+    }
+}
+
+pub(super) fn schedule(error: &ScheduleError) -> Code {
+    match error {
+        ScheduleError::UnknownSchedule(_) => Code::UnknownId,
+        ScheduleError::ReadFailed { .. } => Code::ReadFailed,
+        ScheduleError::Busy { .. } | ScheduleError::StoreFailed(_) => Code::PublishFailed,
+        ScheduleError::Closed => Code::ShuttingDown,
     }
 }
 

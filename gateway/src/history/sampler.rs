@@ -31,7 +31,7 @@ pub(crate) async fn record(gateway: Arc<Gateway>) {
 
 fn read(gateway: &Gateway, groups: Vec<GroupReading>) -> Reading {
     let store = gateway.bus.store();
-    let topics = store.topics().into_iter().map(|info| TopicReading {
+    let topics = gateway.bus.topics().into_iter().map(|info| TopicReading {
         topic: info.name,
         incarnation: info.incarnation,
         tail_seq: info.tail_seq,

@@ -9,11 +9,11 @@ use super::body::BodyReader;
 use super::call::Call;
 use super::connection::Connection;
 use super::lines::{Line, Lines};
-use super::publish::{event_headers, has_idempotency_key};
+use super::publish::{event_headers, has_idempotency_key, has_if_match};
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::to_bus::to_bus_publish_options;
+use crate::to_bus::{check_not_scheduled, to_bus_publish_options};
 use axum::http::StatusCode;
 use axum::response::Response;
 use prombus::error::PublishError;
@@ -76,6 +76,14 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
     };
     if options.id.is_some() || has_idempotency_key(&call.parts.headers) {
         let message = "id: not allowed with NDJSON; use envelope=1 and an id on each line";
+        return Err(ApiError::new(Code::BadFrame, message));
+    }
+    check_not_scheduled(&options)?;
+    if options.expect_seq.is_some()
+        || options.expect_key_seq.is_some()
+        || has_if_match(&call.parts.headers)
+    {
+        let message = "expect_seq, expect_key_seq and If-Match: not allowed with NDJSON; use envelope=1 and say it on each line";
         return Err(ApiError::new(Code::BadFrame, message));
     }
     let content = match query.flag("envelope")?.unwrap_or(false) {
@@ -214,6 +222,7 @@ impl<'c> Bulk<'c> {
             if self.content == Content::Record && envelope.options.id.is_none() {
                 return Err(ApiError::new(Code::BadFrame, "id: missing"));
             }
+            check_not_scheduled(&envelope.options)?;
             let options = with_defaults(envelope.options, &self.defaults);
             batch.add(topic, envelope.payload, &to_bus_publish_options(&options));
         }
@@ -298,7 +307,8 @@ impl<'c> Bulk<'c> {
             Some(error) => {
                 let status = reply::status_of(error.code);
                 self.reply.stopped = Some(ErrorBody {
-                    retry_after_ms: error.retry_after_ms,
+                    retry_after_ms: error.details.retry_after_ms,
+                    actual: error.details.actual,
                     ..ErrorBody::new(error.code, error.message)
                 });
                 status

@@ -6,12 +6,12 @@ use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::gateway::Gateway;
-use crate::to_bus::to_bus_publish_options;
+use crate::to_bus::{to_bus_publish_options, to_bus_schedule};
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use prombus::{Durability, Published};
 use prombus_api::Code;
-use prombus_api::http::{PublishReply, is_event_header, publish_query};
+use prombus_api::http::{PublishReply, ScheduleReply, is_event_header, publish_query};
 use prombus_api::options::PublishOptions as WireOptions;
 use std::borrow::Cow;
 
@@ -32,8 +32,12 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
         ..publish_query(&query)?
     };
     let options = with_idempotency_key(options, &call.parts.headers)?;
+    let options = with_if_match(options, &call.parts.headers)?;
     let gateway = call.gateway();
     call.connection.publish(&call.topic, 1)?;
+    if options.is_scheduled() {
+        return schedule(&call, payload, &options).await;
+    }
     let published = gateway
         .bus
         .publish_text(&call.topic, payload, &to_bus_publish_options(&options))
@@ -46,6 +50,24 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
         &call.topic,
         &published,
     )))
+}
+
+/// Stores an event that is to be published later.
+async fn schedule(
+    call: &Call,
+    payload: &str,
+    options: &WireOptions<'_>,
+) -> Result<Response, ApiError> {
+    let (event, when) = (to_bus_publish_options(options), to_bus_schedule(options));
+    let bus = &call.gateway().bus;
+    let scheduled = bus.schedule(&call.topic, payload, &event, &when).await?;
+    Ok(reply::json(&ScheduleReply {
+        id: scheduled.id.to_string(),
+        scheduled: true,
+        due: scheduled.due,
+        topic: call.topic.clone(),
+        duplicate: scheduled.duplicate,
+    }))
 }
 
 /// The headers of a request that become headers of the event. One that stands twice is one with commas between, as
@@ -81,6 +103,43 @@ fn with_idempotency_key<'a>(
         return Err(bad("the query has another id"));
     }
     options.id = Some(Cow::Borrowed(key));
+    Ok(options)
+}
+
+/// Whether the request names the state that it is to be behind.
+pub(super) fn has_if_match(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::IF_MATCH)
+}
+
+/// The header `If-Match` says which event of the key is expected to be the last one: by the entity tag of `/snap`, or by
+/// its position alone.
+fn with_if_match<'a>(
+    mut options: WireOptions<'a>,
+    headers: &HeaderMap,
+) -> Result<WireOptions<'a>, ApiError> {
+    let Some(tag) = headers.get(header::IF_MATCH) else {
+        return Ok(options);
+    };
+    let bad = |reason: &str| ApiError::new(Code::BadFrame, format!("If-Match: {reason}"));
+    if options.key.is_none() {
+        return Err(bad("the event has no key"));
+    }
+    let tag = tag.to_str().unwrap_or_default().trim();
+    let tag = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+    // The tag of a state has the event's time behind the position.
+    let seq = tag.and_then(|tag| match tag.split_once('-') {
+        Some((seq, ts)) => ts.parse::<u64>().ok().and(seq.parse().ok()),
+        None => tag.parse().ok(),
+    });
+    let seq: u64 =
+        seq.ok_or_else(|| bad("expected one entity tag of /snap, or a seq in quotes"))?;
+    if options
+        .expect_key_seq
+        .is_some_and(|expected| expected != seq)
+    {
+        return Err(bad("the query has another expect_key_seq"));
+    }
+    options.expect_key_seq = Some(seq);
     Ok(options)
 }
 

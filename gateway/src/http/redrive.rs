@@ -249,6 +249,7 @@ impl Redriving<'_> {
             tags: original.tags.clone(),
             caused_by,
             sid: original.sid.clone(),
+            ..WireOptions::default()
         }
     }
 

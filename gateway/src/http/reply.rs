@@ -52,12 +52,13 @@ pub(super) fn nothing() -> Response {
 pub(crate) fn error(error: ApiError) -> Response {
     let status = status_of(error.code);
     let body = ErrorBody {
-        retry_after_ms: error.retry_after_ms,
+        retry_after_ms: error.details.retry_after_ms,
+        actual: error.details.actual,
         ..ErrorBody::new(error.code, error.message)
     };
     let mut response = with_status(status, &body);
     let headers = response.headers_mut();
-    if let Some(ms) = error.retry_after_ms {
+    if let Some(ms) = error.details.retry_after_ms {
         let seconds = ms.div_ceil(1_000);
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

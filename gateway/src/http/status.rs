@@ -103,7 +103,7 @@ fn store(call: &Call) -> StoreSummary {
         url: status.url,
         durability: status.durability,
         bytes: status.bytes,
-        topics: store.topics().len() as u64,
+        topics: call.gateway().bus.topics().len() as u64,
         damage: status.damage_count,
         failed: status.failed.map(|cause| cause.to_string()),
     }

@@ -20,6 +20,8 @@ pub struct LimitsConfig {
     pub delivery_bytes: usize,
     /// An event is given up after this many deliveries that ended because the member or the server went away.
     pub max_lost_attempts: u32,
+    /// Events that may wait to be published later.
+    pub max_schedules: usize,
     /// Events published on one connection.
     pub conn_publish: Option<Rate>,
     /// Events delivered on one connection.
@@ -94,6 +96,7 @@ impl Default for LimitsConfig {
             group_bytes: bus.group_bytes,
             delivery_bytes: bus.delivery_bytes,
             max_lost_attempts: bus.max_lost_attempts,
+            max_schedules: bus.max_schedules,
             conn_publish: None,
             conn_delivery: None,
             topic_publish: None,

@@ -8,7 +8,7 @@ use super::subscriptions::{Member, Subscriptions};
 use crate::api_error::ApiError;
 use crate::error_log::ErrorSource;
 use crate::gateway::Gateway;
-use crate::to_bus::to_bus_publish_options;
+use crate::to_bus::{check_not_scheduled, to_bus_publish_options};
 use prombus::error::AckPublishError;
 use prombus::{AckPublish, AckPublishesFuture, PublishBatch, Published};
 use prombus_api::Code;
@@ -75,7 +75,8 @@ impl AckPublishEvents {
         }
     }
 
-    pub(super) fn add(&mut self, topic: Arc<str>, publish: &Publish<'_>) {
+    pub(super) fn add(&mut self, topic: Arc<str>, publish: &Publish<'_>) -> Result<(), ApiError> {
+        check_not_scheduled(&publish.options)?;
         self.batch.add(
             &topic,
             publish.payload,
@@ -83,6 +84,7 @@ impl AckPublishEvents {
         );
         self.bytes += publish.payload.len();
         self.topics.push(topic);
+        Ok(())
     }
 
     /// How many events go to each topic.

@@ -9,6 +9,7 @@ use super::ack_publish::{AckPublishBatch, AckPublishEvents};
 use super::outbound::Outbound;
 use super::publish_batch::{MAX_BATCH_FRAMES, PublishFrames};
 use super::replies::{Replies, Reply};
+use super::schedule::PendingSchedule;
 use super::settle::SettleOp;
 use super::settle_batch::{AckBatch, PendingSettle};
 use super::subscriptions::Subscriptions;
@@ -107,6 +108,9 @@ impl Dispatcher {
     }
 
     fn publish(&mut self, publish: &Publish<'_>, corr: Option<&str>, now_ms: u64) {
+        if publish.options.is_scheduled() {
+            return self.schedule(publish, corr, now_ms);
+        }
         self.flush_ack_publishes();
         let publishes = self
             .publishes
@@ -125,6 +129,28 @@ impl Dispatcher {
         }
         if publishes.len() >= MAX_BATCH_FRAMES {
             self.flush_publishes();
+        }
+    }
+
+    /// PUBLISH of an event that is to be published later.
+    fn schedule(&mut self, publish: &Publish<'_>, corr: Option<&str>, now_ms: u64) {
+        self.flush();
+        let allowed = match self.is_draining {
+            true => Err(shutting_down()),
+            false => self.access.publish(&publish.topic),
+        };
+        let allowed = allowed.and_then(|topic| {
+            let within = within_limits(&self.gateway, &mut self.limits, topic, 1, now_ms);
+            within.map(|()| topic.clone())
+        });
+        match allowed {
+            Ok(topic) => {
+                let mut pending = PendingSchedule::new(&self.gateway, topic, publish, corr);
+                // The first poll sends it; the reply keeps its place in the queue.
+                let _ = pending.poll(&mut Context::from_waker(&self.task));
+                self.replies.push(Reply::Schedule(Box::new(pending)));
+            }
+            Err(error) => self.reply_error(error, corr),
         }
     }
 
@@ -164,7 +190,7 @@ impl Dispatcher {
         let mut events = AckPublishEvents::new(self.gateway.bus.batch());
         for publish in &ack.publish {
             let topic = self.access.publish(&publish.topic)?;
-            events.add(topic.clone(), publish);
+            events.add(topic.clone(), publish)?;
         }
         let (member, topic) = self.subscriptions.find_for(&ack.topic, &ack.group)?;
         let topic = match topic {

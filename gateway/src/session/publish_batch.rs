@@ -151,5 +151,5 @@ impl PendingFrames {
 
 /// Adds an ERR.
 pub(super) fn write_api_error(outbound: &mut Outbound, error: &ApiError, corr: Option<&str>) {
-    outbound.frame(|out| write_error(out, error.code, &error.message, corr, error.retry_after_ms));
+    outbound.frame(|out| write_error(out, error.code, &error.message, corr, error.details));
 }

@@ -171,3 +171,94 @@ async fn the_reply_says_how_durable_it_is() {
         "os"
     );
 }
+
+#[tokio::test]
+async fn a_publish_may_expect_the_last_seq() {
+    let server = Running::start().await;
+    let mut client = server.client().await;
+    let first = client
+        .request("POST", "/publish/t?expect_seq=0&id=a", &[], b"1")
+        .await;
+    assert_eq!(first.ok()["seq"], 1);
+    let wrong = client
+        .request("POST", "/publish/t?expect_seq=0", &[], b"2")
+        .await;
+    wrong.is_error(412, "seq_mismatch");
+    assert_eq!(wrong.json()["actual"], 1);
+    let again = client
+        .request("POST", "/publish/t?expect_seq=0&id=a", &[], b"1")
+        .await;
+    assert_eq!(
+        again.ok()["duplicate"],
+        true,
+        "a retry whose reply was lost"
+    );
+    let next = client
+        .request("POST", "/publish/t?expect_seq=1", &[], b"2")
+        .await;
+    assert_eq!(next.ok()["seq"], 2);
+    for bad in ["expect_seq=-1", "expect_seq=x", "expect_key_seq=0"] {
+        let reply = client
+            .request("POST", &format!("/publish/t?{bad}"), &[], b"3")
+            .await;
+        reply.is_error(400, "bad_frame");
+    }
+}
+
+#[tokio::test]
+async fn if_match_takes_the_tag_of_the_snapshot() {
+    let server = Running::start().await;
+    let mut client = server.client().await;
+    client
+        .request("POST", "/publish/t?key=other", &[], b"0")
+        .await
+        .ok();
+    let made = client
+        .request("POST", "/publish/t?key=k&expect_key_seq=0", &[], b"1")
+        .await;
+    assert_eq!(made.ok()["seq"], 2);
+    let snap = client.get("/snap/t/k").await;
+    let tag = snap.head.header("etag").expect("a tag").to_owned();
+    client.request("POST", "/publish/t", &[], b"0").await.ok();
+    let changed = client
+        .request("POST", "/publish/t?key=k", &[("If-Match", &tag)], b"2")
+        .await;
+    assert_eq!(changed.ok()["seq"], 4);
+    let late = client
+        .request("POST", "/publish/t?key=k", &[("If-Match", &tag)], b"3")
+        .await;
+    late.is_error(412, "seq_mismatch");
+    assert_eq!(late.json()["actual"], 4);
+    let plain = client
+        .request("POST", "/publish/t?key=k", &[("If-Match", "\"4\"")], b"3")
+        .await;
+    assert_eq!(plain.ok()["seq"], 5);
+    for bad in [
+        "5",
+        "*",
+        "W/\"5\"",
+        "\"\"",
+        "\"x\"",
+        "\"5-x\"",
+        "\"5\", \"6\"",
+    ] {
+        let reply = client
+            .request("POST", "/publish/t?key=k", &[("If-Match", bad)], b"4")
+            .await;
+        reply.is_error(400, "bad_frame");
+    }
+    let keyless = client
+        .request("POST", "/publish/t", &[("If-Match", "\"5\"")], b"4")
+        .await;
+    keyless.is_error(400, "bad_frame");
+    let lines = [
+        ("If-Match", "\"5\""),
+        ("content-type", "application/x-ndjson"),
+    ];
+    let lines = client
+        .request("POST", "/publish/t?key=k", &lines, b"4\n")
+        .await;
+    lines.is_error(400, "bad_frame");
+    let info = server.bus().store().topic("t").expect("a topic");
+    assert_eq!(info.tail_seq, 5);
+}

@@ -214,3 +214,67 @@ async fn a_store_that_takes_nothing_is_a_failed_publish() {
     let reply = socket.ask(publish("t", json!(2))).await;
     assert_eq!(reply["code"], "shutting_down", "{reply}");
 }
+
+#[tokio::test]
+async fn expectations_are_compared_event_by_event() {
+    let served = serve().await;
+    let mut socket = served.connect().await;
+    let frame = |payload: u32, opts: Value| json!({"op":"PUBLISH","topic":"t","payload":payload,"corr":"c","opts":opts});
+    // In one message, so that they share a batch.
+    let frames = json!([
+        frame(1, json!({"key":"a","expect_seq":0})),
+        frame(2, json!({"key":"a","expect_key_seq":0})),
+        frame(3, json!({"key":"a","expect_key_seq":1})),
+        frame(4, json!({"expect_key_seq":1})),
+        frame(5, json!({"key":"b","expect_seq":2,"expect_key_seq":0})),
+    ]);
+    socket.send(frames).await;
+    assert_eq!(socket.reply().await["seq"], 1);
+    let refused = socket.reply().await;
+    assert_eq!(
+        (&refused["code"], &refused["actual"]),
+        (&json!("seq_mismatch"), &json!(1))
+    );
+    assert_eq!(socket.reply().await["seq"], 2);
+    assert_eq!(socket.reply().await["code"], "bad_frame");
+    assert_eq!(socket.reply().await["seq"], 3);
+}
+
+#[tokio::test]
+async fn a_scheduled_event_is_answered_in_its_turn_and_comes_when_it_is_due() {
+    let served = serve().await;
+    let mut socket = served.connect().await;
+    socket.subscribe("t", "g", json!({})).await;
+    let frame =
+        |opts: Value| json!({"op":"PUBLISH","topic":"t","payload":1,"corr":"c","opts":opts});
+    let frames = json!([
+        frame(json!({"id":"first"})),
+        frame(json!({"id":"later","delay_ms":1_000_000_000})),
+        frame(json!({"id":"soon","deliver_at":5})),
+        frame(json!({"every":"often"})),
+        frame(json!({"id":"last"})),
+    ]);
+    socket.send(frames).await;
+    assert_eq!(socket.reply().await["id"], "first");
+    let later = socket.reply().await;
+    assert_eq!(
+        (&later["id"], &later["scheduled"]),
+        (&json!("later"), &json!(true))
+    );
+    assert!(
+        later["due"].is_u64() && later.get("seq").is_none(),
+        "{later}"
+    );
+    let soon = json!({"op":"OK","corr":"c","id":"soon","scheduled":true,"due":5});
+    assert_eq!(socket.reply().await, soon);
+    assert_eq!(socket.reply().await["code"], "bad_frame");
+    assert_eq!(socket.reply().await["id"], "last");
+    let mut ids: Vec<Value> = Vec::new();
+    for _ in 0..3 {
+        ids.push(socket.event().await["event"]["id"].clone());
+    }
+    assert!(ids.contains(&json!("soon")), "{ids:?}");
+    let event = json!({"topic":"t","payload":1,"opts":{"delay_ms":1}});
+    let ack = json!({"op":"ACK","topic":"t","group":"g","id":"first","corr":"a","publish":[event]});
+    assert_eq!(socket.ask(ack).await["code"], "bad_frame");
+}

@@ -3,6 +3,7 @@
 use crate::segment::sealed::{RunItem, Sealed};
 use crate::shared::Shared;
 use crate::view::{SealedRun, TopicView, View};
+use crate::write_buffer::Known;
 use prombus_store::{Batch, Change, ReadError};
 use std::sync::Arc;
 
@@ -121,7 +122,7 @@ impl Shared {
             }
         }
         // No one waits for the answer: what is not trimmed now will be next time.
-        if !batch.is_empty() && buffer.admit(&batch, &[], now_ms).is_ok() {
+        if !batch.is_empty() && buffer.admit(&batch, Known::default(), now_ms).is_ok() {
             self.want_sync(&mut buffer);
         }
     }

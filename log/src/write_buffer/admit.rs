@@ -3,13 +3,14 @@
 
 use super::keyed_budget::KeyedBudget;
 use super::topics::Topic;
-use super::{Held, NewEvent, ViewChange, WriteBuffer};
+use super::{Held, NewEvent, SeenKey, ViewChange, WriteBuffer};
 use crate::completion::Completion;
 use crate::options::Role;
 use crate::record::{EventPlace, LAST_OF_BATCH, StateRecord};
 use prombus_store::{
     Batch, Change, CommitError, Durability, EncodedEvent, EventOutcome, EventRef, Expect, Id,
-    IdConflict, IfExists, LimitReached, Receipt, UnknownTopic, VersionMismatch,
+    IdConflict, IfExists, KeyPosition, LimitReached, PositionMismatch, Receipt, SeqMismatch,
+    UnknownTopic, VersionMismatch,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,20 +32,30 @@ pub(super) enum Unit {
     Run,
 }
 
-/// How an event is taken in: the place of its topic, whether its client id was found, and the time.
+/// What was found of a batch's events before the buffer's lock was taken, one item for each event.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Known<'a> {
+    /// Whether its client id was found in what readers see; empty where no event has a client id.
+    pub(crate) held: &'a [Option<Held>],
+    /// The last event of its key; empty where no event expects something of that.
+    pub(crate) keys: &'a [Option<SeenKey>],
+}
+
+/// How an event is taken in: the place of its topic, what was found of it, and the time.
+#[derive(Clone, Copy)]
 struct Taking {
     place: usize,
     held: Option<Held>,
+    key: Option<SeenKey>,
     now_ms: u64,
 }
 
 impl WriteBuffer {
-    /// Takes a batch in. `held[i]` says whether event `i`'s client id was found in what readers see; an empty slice
-    /// says that no event has a client id.
+    /// Takes a batch in.
     pub(crate) fn admit(
         &mut self,
         batch: &Batch,
-        held: &[Option<Held>],
+        known: Known<'_>,
         now_ms: u64,
     ) -> Result<Admitted, CommitError> {
         self.check_takes(batch.events().len() > 0)?;
@@ -52,7 +63,15 @@ impl WriteBuffer {
             return Err(limit("max_pending_bytes", self.limits.max_pending_bytes));
         }
         self.check_sizes(batch)?;
-        let (receipt, wants_sync) = self.take_in(batch, held, now_ms, Unit::Batch)?;
+        let expects_keys = batch.has_expected_key_positions();
+        if expects_keys {
+            self.watched_keys.begin_batch();
+        }
+        let taken = self.take_in(batch, known, now_ms, Unit::Batch);
+        if expects_keys {
+            self.watched_keys.end_batch();
+        }
+        let (receipt, wants_sync) = taken?;
         self.pending.awaited = true;
         self.sync_wanted |= wants_sync;
         self.pending.batches_to_sync += usize::from(wants_sync);
@@ -73,13 +92,13 @@ impl WriteBuffer {
     pub(super) fn take_in(
         &mut self,
         batch: &Batch,
-        held: &[Option<Held>],
+        known: Known<'_>,
         now_ms: u64,
         unit: Unit,
     ) -> Result<(Receipt, bool), CommitError> {
         self.check_changes(batch)?;
         let mut to_store = if batch.is_atomic() {
-            Some(self.check_events(batch, held)?)
+            Some(self.check_events(batch, known, now_ms)?)
         } else {
             None
         };
@@ -112,7 +131,8 @@ impl WriteBuffer {
             last = Some((event.topic(), place));
             let taking = Taking {
                 place,
-                held: held.get(at).copied().flatten(),
+                held: known.held.get(at).copied().flatten(),
+                key: known.keys.get(at).copied().flatten(),
                 now_ms,
             };
             let durability = self.store(event, taking, &mut to_store, &mut receipt.events);
@@ -130,40 +150,34 @@ impl WriteBuffer {
         to_store: &mut Option<usize>,
         outcomes: &mut Vec<EventOutcome>,
     ) -> Durability {
-        let Taking {
-            place,
-            held,
-            now_ms,
-        } = taking;
-        let Some(topic) = self.topics.at(place) else {
+        let Some(topic) = self.topics.at(taking.place) else {
             outcomes.push(EventOutcome::UnknownTopic);
             return Durability::Os;
         };
         let durability = topic.record.options.durability;
-        if let Some(id) = event.id() {
-            let number = topic.record.number;
-            let (first_seq, next_seq) = (topic.record.first_seq, topic.record.next_seq);
-            // What waits to be sealed is newer than what was looked up, which retention may have let go.
-            let unsealed = self.unsealed_ids.find(number, &id, event.payload());
-            let mut found = [unsealed, held].into_iter().flatten();
-            let taken = found.find(|held| topic.holds(held, first_seq, next_seq));
-            match taken {
-                Some(held) if held.same_payload => {
-                    outcomes.push(EventOutcome::Duplicate(held.event_ref));
-                    return durability;
-                }
-                Some(held) => {
-                    outcomes.push(EventOutcome::IdConflict(held.event_ref));
-                    return durability;
-                }
-                None => {}
+        let refused = match event.id() {
+            Some(id) => {
+                // What waits to be sealed is newer than what was looked up, which retention may have let go.
+                let number = topic.record.number;
+                let unsealed = self.unsealed_ids.find(number, &id, event.payload());
+                held_before(topic, unsealed, taking.held)
             }
-            let ahead = held.filter(|held| held.is_ahead && held.topic == number);
-            if let Some(ahead) = ahead {
-                topic.record.last_ts = topic.record.last_ts.max(ahead.event_ref.ts);
-            }
+            None => None,
+        };
+        let refused = refused.or_else(|| {
+            event.expected()?;
+            let last_key = || {
+                self.watched_keys
+                    .last(topic.record.number, &event, taking.key)
+            };
+            let compared = compare(&event, topic, last_key, taking.now_ms);
+            compared.err().map(EventOutcome::SeqMismatch)
+        });
+        if let Some(refused) = refused {
+            outcomes.push(refused);
+            return durability;
         }
-        let (seq, bus_ts) = topic.next(now_ms);
+        let (seq, bus_ts) = topic.next(taking.now_ms);
         let id = match event.id() {
             Some(own) => own,
             None => topic.ids.make(bus_ts, seq),
@@ -204,6 +218,11 @@ impl WriteBuffer {
             let number = topic.record.number;
             self.unsealed_ids
                 .insert(number, &event_ref, event.payload(), self.segment);
+        }
+        if self.watched_keys.is_watching() {
+            let position = KeyPosition::of_new(&event, seq, bus_ts);
+            self.watched_keys
+                .note(topic.record.number, &event, position);
         }
         outcomes.push(EventOutcome::Stored(event_ref));
         durability
@@ -303,53 +322,73 @@ impl WriteBuffer {
     }
 
     /// Checks that every event of an atomic batch can be stored; returns how many will be, duplicates excepted.
-    fn check_events(&self, batch: &Batch, held: &[Option<Held>]) -> Result<usize, CommitError> {
-        // How many events of each topic come before the one looked at.
-        let mut stored: HashMap<&str, u64> = HashMap::new();
-        let mut in_batch: HashMap<(&str, &str), &[u8]> = HashMap::new();
+    fn check_events(
+        &self,
+        batch: &Batch,
+        known: Known<'_>,
+        now_ms: u64,
+    ) -> Result<usize, CommitError> {
+        let mut plan = Plan::default();
         let ids: Vec<Option<Id>> = batch.events().map(|event| event.id()).collect();
         for (at, event) in batch.events().enumerate() {
             if !self.will_exist(batch.changes(), event.topic()) {
                 return Err(unknown(event.topic()));
             }
             let topic = self.topic_after(batch, event.topic());
-            let Some(id) = &ids[at] else {
-                *stored.entry(event.topic()).or_default() += 1;
-                continue;
-            };
-            let found = topic.and_then(|(topic, first_seq)| {
-                let before = stored.get(&**event.topic()).unwrap_or(&0);
-                let next_seq = topic.record.next_seq + before;
-                let unsealed = self
-                    .unsealed_ids
-                    .find(topic.record.number, id, event.payload());
-                let held = held.get(at).copied().flatten();
-                let mut found = [unsealed, held].into_iter().flatten();
-                found.find(|held| topic.holds(held, first_seq, next_seq))
-            });
-            let earlier = in_batch.get(&(&**event.topic(), id.as_str())).copied();
-            let same = match (found, earlier) {
-                (Some(held), _) => Some((held.same_payload, held.event_ref.seq)),
-                (None, Some(payload)) => Some((payload == event.payload(), 0)),
-                (None, None) => None,
-            };
-            match same {
-                Some((true, _)) => {}
-                Some((false, seq)) => {
-                    return Err(IdConflict {
-                        topic: event.topic().clone(),
-                        id: id.to_string(),
-                        seq,
+            let before = *plan.stored.get(&**event.topic()).unwrap_or(&0);
+            if let Some(id) = &ids[at] {
+                let found = topic.and_then(|(topic, first_seq)| {
+                    let next_seq = topic.record.next_seq + before;
+                    let unsealed = self
+                        .unsealed_ids
+                        .find(topic.record.number, id, event.payload());
+                    let held = known.held.get(at).copied().flatten();
+                    let mut found = [unsealed, held].into_iter().flatten();
+                    found.find(|held| topic.holds(held, first_seq, next_seq))
+                });
+                let earlier = plan.ids.get(&(&**event.topic(), id.as_str())).copied();
+                match (found, earlier) {
+                    (Some(held), _) if held.same_payload => continue,
+                    (None, Some(payload)) if payload == event.payload() => continue,
+                    (None, None) => {}
+                    (found, _) => {
+                        return Err(IdConflict {
+                            topic: event.topic().clone(),
+                            id: id.to_string(),
+                            seq: found.map_or(0, |held| held.event_ref.seq),
+                        }
+                        .into());
                     }
-                    .into());
                 }
-                None => {
-                    in_batch.insert((event.topic(), id.as_str()), event.payload());
-                    *stored.entry(event.topic()).or_default() += 1;
-                }
+                let name = (&**event.topic(), id.as_str());
+                plan.ids.insert(name, event.payload());
+            }
+            let tail_seq = topic.map_or(0, |(topic, _)| topic.record.next_seq - 1) + before;
+            if let Some(expected) = event.expected() {
+                let seen = known.keys.get(at).copied().flatten();
+                let held = || {
+                    let (topic, first_seq) = topic?;
+                    let last = self.watched_keys.last(topic.record.number, &event, seen)?;
+                    (last.seq >= first_seq).then_some(last)
+                };
+                let key_seq = || {
+                    let last = plan.last_of_key(&event).or_else(held);
+                    last.map_or(0, |last| last.seq_at(now_ms))
+                };
+                let checked = expected.check(tail_seq, key_seq);
+                checked.map_err(|mismatch| SeqMismatch {
+                    topic: event.topic().clone(),
+                    mismatch,
+                    event: at,
+                })?;
+            }
+            *plan.stored.entry(event.topic()).or_default() += 1;
+            if let Some(key) = event.key_json().filter(|_| !known.keys.is_empty()) {
+                let position = KeyPosition::of_new(&event, tail_seq + 1, now_ms);
+                plan.keys.insert((event.topic(), key), position);
             }
         }
-        Ok(stored.values().sum::<u64>() as usize)
+        Ok(plan.stored.values().sum::<u64>() as usize)
     }
 
     /// Applies the changes and writes their records. They form one unit, together with the events if the batch is
@@ -417,6 +456,61 @@ impl WriteBuffer {
         self.pending.changes.push(change);
         Some(StateRecord::Trim { number, first_seq })
     }
+}
+
+/// What the events of an atomic batch that were looked at would leave behind.
+#[derive(Default)]
+struct Plan<'a> {
+    /// How many events of each topic would be stored.
+    stored: HashMap<&'a str, u64>,
+    /// The payloads of the ids that the batch brings.
+    ids: HashMap<(&'a str, &'a str), &'a [u8]>,
+    /// The last events of keys, where an event expects something of one.
+    keys: HashMap<(&'a str, &'a [u8]), KeyPosition>,
+}
+
+impl<'a> Plan<'a> {
+    fn last_of_key(&self, event: &EncodedEvent<'a>) -> Option<KeyPosition> {
+        self.keys.get(&(event.topic(), event.key_json()?)).copied()
+    }
+}
+
+/// What becomes of an event whose id the topic holds; `None` where it does not.
+fn held_before(
+    topic: &mut Topic,
+    unsealed: Option<Held>,
+    held: Option<Held>,
+) -> Option<EventOutcome> {
+    let (first_seq, next_seq) = (topic.record.first_seq, topic.record.next_seq);
+    let mut found = [unsealed, held].into_iter().flatten();
+    if let Some(held) = found.find(|held| topic.holds(held, first_seq, next_seq)) {
+        return Some(match held.same_payload {
+            true => EventOutcome::Duplicate(held.event_ref),
+            false => EventOutcome::IdConflict(held.event_ref),
+        });
+    }
+    let number = topic.record.number;
+    if let Some(ahead) = held.filter(|held| held.is_ahead && held.topic == number) {
+        topic.record.last_ts = topic.record.last_ts.max(ahead.event_ref.ts);
+    }
+    None
+}
+
+/// Compares what an event expects with what its topic has.
+fn compare(
+    event: &EncodedEvent<'_>,
+    topic: &Topic,
+    last_key: impl FnOnce() -> Option<KeyPosition>,
+    now_ms: u64,
+) -> Result<(), PositionMismatch> {
+    let Some(expected) = event.expected() else {
+        return Ok(());
+    };
+    let key_seq = || {
+        let last = last_key().filter(|last| last.seq >= topic.record.first_seq);
+        last.map_or(0, |last| last.seq_at(now_ms))
+    };
+    expected.check(topic.record.next_seq - 1, key_seq)
 }
 
 fn unknown(topic: &Arc<str>) -> CommitError {

@@ -1,7 +1,7 @@
 //! Taking in a run of batches that another log has put in order: one unit, ended by the record of its position.
 
-use super::admit::Unit;
-use super::{Held, WriteBuffer};
+use super::WriteBuffer;
+use super::admit::{Known, Unit};
 use crate::completion::Completion;
 use crate::copy::POSITION_KEY;
 use crate::record::{LAST_OF_BATCH, StateRecord};
@@ -17,21 +17,28 @@ pub(crate) struct AdmittedRun {
 }
 
 impl WriteBuffer {
-    /// Takes in a run with the record of its position. `held` has for each batch what [`WriteBuffer::admit`] wants to know.
+    /// Takes in a run with the record of its position. `known` has for each batch what [`WriteBuffer::admit`] wants to know.
     pub(crate) fn admit_run(
         &mut self,
         batches: &[Batch],
-        held: &[Vec<Option<Held>>],
+        known: &[Known<'_>],
         now_ms: u64,
         position: &Arc<[u8]>,
     ) -> Result<AdmittedRun, CommitError> {
         self.check_takes(batches.iter().any(|batch| batch.events().len() > 0))?;
-        let outcomes = batches.iter().zip(held).map(|(batch, held)| {
+        let expects_keys = batches.iter().any(Batch::has_expected_key_positions);
+        if expects_keys {
+            self.watched_keys.begin_batch();
+        }
+        let outcomes = batches.iter().zip(known).map(|(batch, known)| {
             batch.check_record_sizes()?;
-            let (receipt, _) = self.take_in(batch, held, now_ms, Unit::Run)?;
+            let (receipt, _) = self.take_in(batch, *known, now_ms, Unit::Run)?;
             Ok(receipt)
         });
         let outcomes: Vec<Result<Receipt, CommitError>> = outcomes.collect();
+        if expects_keys {
+            self.watched_keys.end_batch();
+        }
         let (version, change) = self.keyed.put(&POSITION_KEY.into(), position);
         self.pending.keyed.push(change);
         let record = StateRecord::KeyedPut {

@@ -114,6 +114,11 @@ impl Topics {
 }
 
 impl Topic {
+    /// Whether readers see everything that has a position.
+    pub(crate) fn is_all_visible(&self) -> bool {
+        self.tail.load(Ordering::Acquire) + 1 >= self.record.next_seq
+    }
+
     /// Gives the next position and the topic's time, which never goes back.
     pub(crate) fn next(&mut self, now_ms: u64) -> (u64, u64) {
         let seq = self.record.next_seq;

@@ -6,6 +6,8 @@ import { RETRYABLE, type ReasonCode } from "./codes.js";
 export interface ErrorDetails {
   /** When to come again, where the server says so. */
   retryAfterMs?: number | undefined;
+  /** With `seq_mismatch`: the position that the server found. */
+  actual?: number | undefined;
   /** What caused it. */
   cause?: unknown;
 }
@@ -18,6 +20,8 @@ export class PrombusError<C extends string = ReasonCode | (string & {})> extends
   readonly retryable: boolean;
   /** When to come again, where the server says so. */
   readonly retryAfterMs: number | undefined;
+  /** With `seq_mismatch`: the position that the server found. */
+  readonly actual: number | undefined;
 
   constructor(code: C, message: string, details: ErrorDetails = {}) {
     super(message, "cause" in details ? { cause: details.cause } : undefined);
@@ -25,6 +29,7 @@ export class PrombusError<C extends string = ReasonCode | (string & {})> extends
     this.code = code;
     this.retryable = RETRYABLE.has(code);
     this.retryAfterMs = details.retryAfterMs;
+    this.actual = details.actual;
   }
 }
 

@@ -10,6 +10,8 @@ export interface OkFrame {
   seq?: number;
   ts?: number;
   duplicate?: boolean;
+  scheduled?: boolean;
+  due?: number;
   group?: string;
   published?: { topic: string; id: string; seq: number; ts?: number; duplicate?: boolean }[];
 }
@@ -20,6 +22,7 @@ export interface ErrFrame {
   code: string;
   msg: string;
   retry_after_ms?: number;
+  actual?: number;
 }
 
 export interface EventFrame {
@@ -34,7 +37,7 @@ export interface EventFrame {
 export type ServerFrame = OkFrame | ErrFrame | EventFrame;
 
 export function errorOf(frame: ErrFrame): PrombusError {
-  return errorFor(frame.code, frame.msg, { retryAfterMs: frame.retry_after_ms });
+  return errorFor(frame.code, frame.msg, { retryAfterMs: frame.retry_after_ms, actual: frame.actual });
 }
 
 /** Text of a frame: the fields that are not `undefined`. */

@@ -26,6 +26,8 @@ export interface EventRecord<T = unknown> {
 export interface StoredRecord<T = unknown> extends EventRecord<T> {
   /** The topic held this id already; nothing was stored, and `id`, `seq` and `ts` are those of the first event. */
   duplicate?: boolean;
+  /** It is to be published later, at this time; until then `seq` is 0. */
+  due?: number;
 }
 
 /** What a publisher may say about an event. */
@@ -38,6 +40,18 @@ export interface PublishOptions {
   tags?: string[];
   caused_by?: string[];
   sid?: string;
+  /** Publish only if this is the topic's last position (0: it never had one); otherwise it is a `SeqMismatchError`. */
+  expect_seq?: number;
+  /** Publish only if the last event of the key is at this position (0: there is none). */
+  expect_key_seq?: number;
+  /** Publish at this time, in epoch milliseconds; the record that `publish` resolves to has `due` and no position yet. */
+  deliver_at?: number;
+  /** Publish after so many milliseconds. */
+  delay_ms?: number;
+  /** Publish again and again: an interval (`30s`) or a cron line with an optional time zone (`0 9 * * 1-5 Europe/Berlin`). */
+  every?: string;
+  /** Publish also for each time that was missed while the server was down, and not only for the last of them. */
+  catch_up?: boolean;
 }
 
 /** An event to be published, for batches. */

@@ -5,16 +5,20 @@
 //! topics  count | name …
 //! changes count | change …         see Change::encode
 //! events  count | event …
-//! event   flags u8: 1 tombstone, 2 ts, 4 client id, 8 key, 16 another topic than the event before
-//!         [topic's place] [ts] [id] | bytes before the rest | [bytes before the key | bytes of the key]
+//! event   flags u8: 1 tombstone, 2 ts, 4 client id, 8 key, 16 another topic than the event before,
+//!                   32 expected seq, 64 expected seq of its key
+//!         [topic's place] [ts] [id] [expected seq] [expected seq of its key] | bytes before the rest | [bytes before the key | bytes of the key]
 //!         bytes before the payload | bytes of the payload | bytes behind it
 //! text    bytes | the JSON of all events, one behind the other
 //! ```
 //! Numbers are LEB128, texts and values have their length before them. What is decoded is checked as far as memory
 //! safety and the later slicing need it; that a payload is JSON is its sender's promise.
+//!
+//! The flags 32 and 64 came later. A reader that does not know them refuses the batch, so whoever sends one where
+//! [`Batch::has_expected_positions`] has to make sure that all who read it know them.
 
 use super::memory::Memory;
-use super::{Batch, Change, EncodedDraft, Expect, IfExists};
+use super::{Batch, Change, EncodedDraft, Expect, ExpectedPosition, IfExists};
 use crate::event_id::Id;
 use crate::topic::{Durability, TopicOptions};
 use std::sync::Arc;
@@ -27,7 +31,10 @@ const HAS_TS: u8 = 1 << 1;
 const HAS_CLIENT_ID: u8 = 1 << 2;
 const HAS_KEY: u8 = 1 << 3;
 const OTHER_TOPIC: u8 = 1 << 4;
-const EVENT_FLAGS: u8 = TOMBSTONE | HAS_TS | HAS_CLIENT_ID | HAS_KEY | OTHER_TOPIC;
+const EXPECTS_SEQ: u8 = 1 << 5;
+const EXPECTS_KEY_SEQ: u8 = 1 << 6;
+const EVENT_FLAGS: u8 =
+    TOMBSTONE | HAS_TS | HAS_CLIENT_ID | HAS_KEY | OTHER_TOPIC | EXPECTS_SEQ | EXPECTS_KEY_SEQ;
 
 /// The numbers of changes; a retired one is never used again.
 const PUT_TOPIC: u8 = 1;
@@ -89,6 +96,12 @@ impl Batch {
         if last_topic != Some(event.topic) {
             flags |= OTHER_TOPIC;
         }
+        let expected = match event.expected {
+            0 => ExpectedPosition::default(),
+            place => self.expected[place as usize - 1],
+        };
+        flags |= expected.seq.map_or(0, |_| EXPECTS_SEQ);
+        flags |= expected.key_seq.map_or(0, |_| EXPECTS_KEY_SEQ);
         out.push(flags);
         if last_topic != Some(event.topic) {
             put_number(out, event.topic.into());
@@ -98,6 +111,9 @@ impl Batch {
         }
         if let Some(id) = event.client_id {
             put_bytes(out, self.client_ids[id as usize].as_bytes());
+        }
+        for seq in expected.seq.into_iter().chain(expected.key_seq) {
+            put_number(out, seq);
         }
         put_number(out, event.rest_at.into());
         let mut at = event.rest_at;
@@ -242,6 +258,15 @@ fn decode_event(
             Some(batch.client_ids.len() as u32 - 1)
         }
     };
+    let mut number_if = |flag| match flags & flag {
+        0 => Some(None),
+        _ => Some(Some(input.number()?)),
+    };
+    let expected = ExpectedPosition {
+        seq: number_if(EXPECTS_SEQ)?,
+        key_seq: number_if(EXPECTS_KEY_SEQ)?,
+    };
+    let expected = batch.expected_place(expected);
     // No event is longer than what is left of the input, so sums stay far below overflow of an u64; an u32 is checked.
     let rest_at = input.small_number()?;
     let mut at = rest_at;
@@ -265,6 +290,7 @@ fn decode_event(
         key,
         payload,
         end,
+        expected,
         tombstone: flags & TOMBSTONE != 0,
     })
 }

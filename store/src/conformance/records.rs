@@ -3,8 +3,8 @@
 use super::Harness;
 use super::case::{Case, START_MS, client_id, keyed, payloads, plain, with_id};
 use crate::{
-    Batch, Change, CommitError, Draft, Expect, IfExists, LimitReached, MAX_RECORD_BYTES,
-    TopicOptions,
+    Batch, Change, CommitError, Draft, Expect, ExpectedPosition, IfExists, LimitReached,
+    MAX_RECORD_BYTES, TopicOptions,
 };
 
 /// Payloads whose meaning survives a JSON library and whose encoding does not.
@@ -49,6 +49,7 @@ pub async fn fields_come_in_the_order_of_the_contract<H: Harness>(harness: &H) {
         caused_by: &["one".into(), "two".into()],
         tags: &["#stt".into()],
         tombstone: false,
+        expected: ExpectedPosition::default(),
     };
     case.store(&topic, &full).await;
     let made = case.store(&topic, &Draft { id: None, ..full }).await;

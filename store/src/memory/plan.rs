@@ -3,13 +3,14 @@
 use super::state::State;
 use super::topic::{Claim, Topic};
 use crate::{
-    Batch, Change, CommitError, EncodedEvent, Expect, Id, IdConflict, UnknownTopic, VersionMismatch,
+    Batch, Change, CommitError, EncodedEvent, Expect, Id, IdConflict, KeyPosition, SeqMismatch,
+    UnknownTopic, VersionMismatch,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Refuses a batch of which something would have to be left out that must not be.
-pub(super) fn check(state: &State, batch: &Batch) -> Result<(), CommitError> {
+pub(super) fn check(state: &State, batch: &Batch, now_ms: u64) -> Result<(), CommitError> {
     if batch.changes().is_empty() && !batch.is_atomic() {
         return Ok(());
     }
@@ -18,13 +19,15 @@ pub(super) fn check(state: &State, batch: &Batch) -> Result<(), CommitError> {
         topics: HashMap::new(),
         versions: HashMap::new(),
         last_version: state.last_version,
+        now_ms,
+        has_expected_keys: batch.has_expected_key_positions(),
     };
     for change in batch.changes() {
         plan.change(change)?;
     }
     if batch.is_atomic() {
-        for event in batch.events() {
-            plan.event(event)?;
+        for (at, event) in batch.events().enumerate() {
+            plan.event(at, event)?;
         }
     }
     Ok(())
@@ -38,6 +41,9 @@ struct Plan<'a> {
     /// Versions of the keyed records that the batch touches, `None` where they would not exist.
     versions: HashMap<&'a str, Option<u64>>,
     last_version: u64,
+    now_ms: u64,
+    /// Whether an event of the batch expects something of its key.
+    has_expected_keys: bool,
 }
 
 #[derive(Default)]
@@ -49,6 +55,8 @@ struct PlannedTopic<'a> {
     tail_seq: u64,
     /// Where the ids that the batch brings would be stored, and with which payload.
     ids: HashMap<String, (u64, &'a [u8])>,
+    /// The last events of keys that the batch brings, where one of its events expects something of a key.
+    keys: HashMap<&'a [u8], KeyPosition>,
 }
 
 impl<'a> Plan<'a> {
@@ -76,14 +84,12 @@ impl<'a> Plan<'a> {
     }
 
     /// Takes in an event of an atomic batch.
-    fn event(&mut self, event: EncodedEvent<'a>) -> Result<(), CommitError> {
+    fn event(&mut self, at: usize, event: EncodedEvent<'a>) -> Result<(), CommitError> {
+        let (now_ms, has_expected_keys) = (self.now_ms, self.has_expected_keys);
         let planned = self.existing(event.topic())?;
         if let Some(id) = event.id() {
             match planned.first_with(&id) {
-                First::None => {
-                    let place = (planned.tail_seq + 1, event.payload());
-                    planned.ids.insert(id.as_str().into(), place);
-                }
+                First::None => {}
                 First::At(_, payload) if payload == event.payload() => return Ok(()),
                 First::At(seq, _) | First::Reserved(seq) => {
                     return Err(IdConflict {
@@ -95,7 +101,23 @@ impl<'a> Plan<'a> {
                 }
             }
         }
+        if let Some(expected) = event.expected() {
+            let checked = expected.check(planned.tail_seq, || planned.key_seq(&event, now_ms));
+            checked.map_err(|mismatch| SeqMismatch {
+                topic: event.topic().clone(),
+                mismatch,
+                event: at,
+            })?;
+        }
         planned.tail_seq += 1;
+        if let Some(id) = event.id() {
+            let place = (planned.tail_seq, event.payload());
+            planned.ids.insert(id.as_str().into(), place);
+        }
+        if has_expected_keys && let Some(key) = event.key_json() {
+            let position = KeyPosition::of_new(&event, planned.tail_seq, now_ms);
+            planned.keys.insert(key, position);
+        }
         Ok(())
     }
 
@@ -147,6 +169,17 @@ enum First<'a> {
 }
 
 impl<'a> PlannedTopic<'a> {
+    /// The position of the last event of an event's key.
+    fn key_seq(&self, event: &EncodedEvent<'a>, now_ms: u64) -> u64 {
+        let planned = event.key_json().and_then(|key| self.keys.get(key));
+        let held = || {
+            let position = self.held?.key_position(&event.key()?)?;
+            (position.seq >= self.first_seq).then_some(position)
+        };
+        let position = planned.copied().or_else(held);
+        position.map_or(0, |position| position.seq_at(now_ms))
+    }
+
     fn first_with(&self, id: &Id) -> First<'a> {
         if let Some(&(seq, payload)) = self.ids.get(id.as_str()) {
             return First::At(seq, payload);

@@ -63,7 +63,7 @@ impl State {
         }
         batch.check_record_sizes()?;
         self.check_room(batch, now_ms)?;
-        plan::check(self, batch)?;
+        plan::check(self, batch, now_ms)?;
         let versions = self.change(batch.changes(), tails);
         let events = self.append(batch, now_ms, tails);
         Ok(Receipt { events, versions })

@@ -3,8 +3,8 @@
 use super::time_order::TimeOrder;
 use crate::record::EventBlock;
 use crate::{
-    EncodedEvent, EventOutcome, EventRef, Find, GeneratedId, Id, LatestEvent, Page, ReadFrom,
-    ReadLimit, StoredEvent, TimeRange, TopicInfo, TopicOptions,
+    EncodedEvent, EventOutcome, EventRef, Find, GeneratedId, Id, KeyPosition, LatestEvent, Page,
+    ReadFrom, ReadLimit, StoredEvent, TimeRange, TopicInfo, TopicOptions,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
@@ -96,9 +96,9 @@ impl Topic {
         let tail_before = self.tail_seq;
         for event in events {
             outcomes.push(match event.id() {
-                None => EventOutcome::Stored(self.place(event, now_ms, block)),
+                None => self.place_if_expected(event, now_ms, block),
                 Some(id) => match self.claim(&id, tail_before) {
-                    Claim::Free => EventOutcome::Stored(self.place(event, now_ms, block)),
+                    Claim::Free => self.place_if_expected(event, now_ms, block),
                     Claim::Held(seq) => {
                         // The first one may be of this very batch.
                         self.take_in(block);
@@ -257,6 +257,33 @@ impl Topic {
             }
             self.events.push_back(Kept { seq, event });
         }
+    }
+
+    /// The last event of a key.
+    pub(super) fn key_position(&self, key: &str) -> Option<KeyPosition> {
+        let event = self.get(*self.latest.get(key)?)?;
+        Some(KeyPosition::of_stored(event))
+    }
+
+    /// Stores an event unless it expects something else before it.
+    fn place_if_expected(
+        &mut self,
+        event: EncodedEvent<'_>,
+        now_ms: u64,
+        block: &mut EventBlock,
+    ) -> EventOutcome {
+        if let Some(expected) = event.expected() {
+            // The last event of the key may be of this very batch.
+            self.take_in(block);
+            let key_seq = || {
+                let position = event.key().and_then(|key| self.key_position(&key));
+                position.map_or(0, |position| position.seq_at(now_ms))
+            };
+            if let Err(mismatch) = expected.check(self.tail_seq, key_seq) {
+                return EventOutcome::SeqMismatch(mismatch);
+            }
+        }
+        EventOutcome::Stored(self.place(event, now_ms, block))
     }
 
     /// Gives an event the next position and writes it into `block`.

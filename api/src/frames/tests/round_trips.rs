@@ -91,7 +91,7 @@ proptest! {
         seq in any::<u64>(),
         duplicate in any::<bool>(),
         code in prop::sample::select(Code::ALL),
-        retry_after_ms in any::<Option<u64>>(),
+        (retry_after_ms, actual) in any::<(Option<u64>, Option<u64>)>(),
         seed in any::<u64>(),
     ) {
         let (id, message) = texts;
@@ -103,12 +103,13 @@ proptest! {
         write_ok(&mut ok, corr.as_deref());
         write_published(&mut published, &id, (seq, seq / 2), duplicate, corr.as_deref());
         write_subscribed(&mut subscribed, &id, corr.as_deref());
-        write_error(&mut error, code, &message, corr.as_deref(), retry_after_ms);
+        let details = ErrorDetails { retry_after_ms, actual };
+        write_error(&mut error, code, &message, corr.as_deref(), details);
         let plain = OkFrame { corr: corr.clone(), ..OkFrame::default() };
         let with_id = OkFrame { id: Some(id.clone()), seq: Some(seq), ts: Some(seq / 2), duplicate, ..plain.clone() };
         let with_events = OkFrame { published: events, ..plain.clone() };
         let with_group = OkFrame { group: Some(id), ..plain.clone() };
-        let failed = ErrorFrame { corr, code: code.as_str().into(), message, retry_after_ms };
+        let failed = ErrorFrame { corr, code: code.as_str().into(), message, details };
         prop_assert_eq!(failed.known_code(), Some(code));
         for (written, expected) in [
             (ok, ServerFrame::Ok(plain)),
@@ -161,7 +162,11 @@ fn the_frames_of_the_contract_are_written_to_the_letter() {
         String::from_utf8(std::mem::take(&mut out)).unwrap(),
         r#"{"op":"ACK","topic":"t","group":"g","ids":["i"],"publish":[{"topic":"u","payload":1}],"corr":"c"}"#
     );
-    write_error(&mut out, Code::RateLimited, "slow down", None, Some(250));
+    let details = ErrorDetails {
+        retry_after_ms: Some(250),
+        ..ErrorDetails::default()
+    };
+    write_error(&mut out, Code::RateLimited, "slow down", None, details);
     assert_eq!(
         String::from_utf8(out).unwrap(),
         r#"{"op":"ERR","code":"rate_limited","msg":"slow down","retry_after_ms":250}"#

@@ -158,15 +158,28 @@ fn publish_options() -> impl Strategy<Value = PublishOptions<'static>> {
         prop::option::of(text()),
     );
     let lists = (pairs(), texts(), texts());
-    (said, lists, prop::option::of(text())).prop_map(
-        |((id, ts, key), (headers, tags, caused_by), sid)| PublishOptions {
-            id,
-            ts,
-            key,
-            headers,
-            tags,
-            caused_by,
-            sid,
+    let expected = any::<(Option<u64>, Option<u64>)>();
+    let schedule = (
+        any::<(Option<u64>, Option<u64>, bool)>(),
+        prop::option::of(text()),
+    );
+    (said, lists, prop::option::of(text()), expected, schedule).prop_map(
+        |((id, ts, key), (headers, tags, caused_by), sid, expected, (schedule, every))| {
+            PublishOptions {
+                id,
+                ts,
+                key,
+                headers,
+                tags,
+                caused_by,
+                sid,
+                expect_seq: expected.0,
+                expect_key_seq: expected.1,
+                deliver_at: schedule.0,
+                delay_ms: schedule.1,
+                every,
+                catch_up: schedule.2,
+            }
         },
     )
 }

@@ -17,6 +17,9 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("Publish", publish()),
         ("Envelope", envelope()),
         ("PublishReply", publish_reply()),
+        ("ScheduleReply", schedule_reply()),
+        ("PendingSchedule", pending_schedule()),
+        ("SchedulePage", schedule_page()),
         ("BulkReply", bulk_reply()),
         ("LineError", line_error()),
         ("EventPage", event_page()),
@@ -24,6 +27,8 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("LatestPage", latest_page()),
         ("ListPage", list_page()),
         ("StateItem", state_item()),
+        ("DiffPage", diff_page()),
+        ("ChangedKey", changed_key()),
     ]
 }
 
@@ -48,6 +53,31 @@ fn options() -> Vec<(&'static str, Value)> {
             texts("Ids of the events that caused this one."),
         ),
         ("sid", text("Boot or session id of the publisher.")),
+        (
+            "expect_seq",
+            count("Publish only if this is the topic's last position, 0 where it never had one."),
+        ),
+        (
+            "expect_key_seq",
+            count(
+                "Publish only if the last event of the key is at this position, 0 where there is none.",
+            ),
+        ),
+        (
+            "deliver_at",
+            count("Publish at this time, in epoch milliseconds."),
+        ),
+        ("delay_ms", count("Publish after so many milliseconds.")),
+        (
+            "every",
+            text(
+                "Publish again and again: an interval (`30s`) or a cron line with an optional time zone (`0 9 * * 1-5 Europe/Berlin`).",
+            ),
+        ),
+        (
+            "catch_up",
+            flag("Publish also for each time that was missed while the server was down."),
+        ),
     ]
 }
 
@@ -115,6 +145,110 @@ fn publish_reply() -> Value {
             "duplicate",
             flag("The topic held this id already; this is the first event."),
         )],
+    )
+}
+
+fn diff_page() -> Value {
+    object(
+        "What changed between two times.",
+        vec![
+            ("topic", text("The topic.")),
+            ("from", count("The earlier time.")),
+            ("to", count("The later time.")),
+            (
+                "added",
+                list(
+                    "Keys that came, as they were at the later time.",
+                    &reference("StateItem"),
+                ),
+            ),
+            (
+                "changed",
+                list("Keys that have another payload.", &reference("ChangedKey")),
+            ),
+            (
+                "deleted",
+                list(
+                    "Keys that went, as they were at the earlier time.",
+                    &reference("StateItem"),
+                ),
+            ),
+            (
+                "next",
+                json!({"type": ["string", "null"], "description": "The key to go on from, with `after`. A page may be empty and have a next one."}),
+            ),
+        ],
+        vec![],
+    )
+}
+
+fn changed_key() -> Value {
+    object(
+        "A key that has another payload.",
+        vec![
+            ("key", text("The key.")),
+            ("from", reference("StateItem")),
+            ("to", reference("StateItem")),
+        ],
+        vec![],
+    )
+}
+
+fn schedule_reply() -> Value {
+    object(
+        "An event that is to be published later.",
+        vec![
+            (
+                "id",
+                text(
+                    "The id that it will have, or that its ids will begin with where it is repeated.",
+                ),
+            ),
+            ("scheduled", flag("Always true: it has no position yet.")),
+            ("due", count("When it is due, in epoch milliseconds.")),
+            ("topic", text("Where it goes.")),
+        ],
+        vec![(
+            "duplicate",
+            flag("It was scheduled before under this id; this is the first one."),
+        )],
+    )
+}
+
+fn pending_schedule() -> Value {
+    object(
+        "An event that waits to be published.",
+        vec![
+            ("id", text("Its id.")),
+            ("topic", text("Where it goes.")),
+            ("due", count("When it is due next, in epoch milliseconds.")),
+            ("payload", any("As its publisher wrote it.")),
+        ],
+        vec![
+            ("every", text("How it is repeated.")),
+            ("catch_up", flag("Missed times are published too.")),
+            ("key", text("The event's key.")),
+        ],
+    )
+}
+
+fn schedule_page() -> Value {
+    object(
+        "Some of the schedules, in the order of their ids.",
+        vec![
+            (
+                "schedules",
+                list(
+                    "There may be none although there are more pages.",
+                    &reference("PendingSchedule"),
+                ),
+            ),
+            (
+                "next",
+                json!({"type": ["string", "null"], "description": "The id to go on from, with `after`."}),
+            ),
+        ],
+        vec![],
     )
 }
 

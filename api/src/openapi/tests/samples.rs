@@ -45,6 +45,12 @@ fn publish_options() -> PublishOptions<'static> {
         tags: vec![text()],
         caused_by: vec![text()],
         sid: Some("x".into()),
+        expect_seq: Some(1),
+        expect_key_seq: Some(1),
+        deliver_at: Some(1),
+        delay_ms: Some(1),
+        every: Some("x".into()),
+        catch_up: true,
     }
 }
 
@@ -117,6 +123,9 @@ fn event_samples() -> Vec<(&'static str, Value)> {
             }),
         ),
         ("PublishReply", reply(&published)),
+        ("ScheduleReply", reply(&schedule_reply())),
+        ("PendingSchedule", reply(&pending_schedule())),
+        ("SchedulePage", reply(&schedule_page())),
         ("LineError", reply(&bulk.errors[0])),
         ("BulkReply", reply(&bulk)),
         ("EventPage", reply(&page)),
@@ -124,6 +133,8 @@ fn event_samples() -> Vec<(&'static str, Value)> {
         ("LatestPage", reply(&latest_page())),
         ("ListPage", list_page()),
         ("StateItem", list_page()["items"][0].clone()),
+        ("DiffPage", reply(&diff_page())),
+        ("ChangedKey", reply(&diff_page().changed[0])),
         (
             "EventPage",
             reply(&EventPage {
@@ -177,9 +188,56 @@ fn latest_page() -> LatestPage {
     }
 }
 
+fn diff_page() -> DiffPage {
+    let item = || serde_json::from_value::<StateItem>(list_page()["items"][0].clone()).unwrap();
+    DiffPage {
+        topic: text(),
+        from: 1,
+        to: 2,
+        added: vec![item()],
+        changed: vec![ChangedKey {
+            key: text(),
+            from: item(),
+            to: item(),
+        }],
+        deleted: vec![item()],
+        next: Some(text()),
+    }
+}
+
+fn schedule_reply() -> ScheduleReply {
+    ScheduleReply {
+        id: text(),
+        scheduled: true,
+        due: 1,
+        topic: text(),
+        duplicate: true,
+    }
+}
+
+fn pending_schedule() -> PendingSchedule {
+    PendingSchedule {
+        id: text(),
+        topic: text(),
+        due: 1,
+        every: Some(text()),
+        catch_up: true,
+        key: Some(text()),
+        payload: RawValue::from_string("1".to_owned()).unwrap(),
+    }
+}
+
+fn schedule_page() -> SchedulePage {
+    SchedulePage {
+        schedules: vec![pending_schedule()],
+        next: Some(text()),
+    }
+}
+
 fn error() -> ErrorBody {
     ErrorBody {
         retry_after_ms: Some(1),
+        actual: Some(1),
         ..ErrorBody::new(Code::RateLimited, text())
     }
 }

@@ -176,6 +176,7 @@ impl Owner {
         }
         let is_of_one = match error {
             CommitError::IdConflict(_)
+            | CommitError::SeqMismatch(_)
             | CommitError::UnknownTopic(_)
             | CommitError::LimitReached(_) => true,
             CommitError::StoreFailed(_)

@@ -152,6 +152,7 @@ impl Owner {
             .into(),
             CommitError::UnknownTopic(_)
             | CommitError::IdConflict(_)
+            | CommitError::SeqMismatch(_)
             | CommitError::LimitReached(_) => StoreFailed {
                 cause: error.to_string().into(),
             }

@@ -5,6 +5,7 @@ use crate::api_error::ApiError;
 use crate::gateway::Gateway;
 use prombus::{StartAt, SubscribeOptions};
 use prombus_api::Code;
+use prombus_api::frames::ErrorDetails;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -92,7 +93,10 @@ impl PullConsumers {
         let mut shared = lock(&self.shared);
         if shared.by_name.len() >= MAX_PULL_CONSUMERS {
             return Err(ApiError {
-                retry_after_ms: Some(SWEEP_MS),
+                details: ErrorDetails {
+                    retry_after_ms: Some(SWEEP_MS),
+                    ..ErrorDetails::default()
+                },
                 ..ApiError::new(Code::RateLimited, "too many groups are being pulled")
             });
         }

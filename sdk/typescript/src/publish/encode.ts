@@ -5,8 +5,9 @@ import type { OutgoingEvent, PublishOptions, StoredRecord } from "../record.js";
 
 /** The options as the server takes them; an option it does not know is `bad_frame`. */
 export function wireOptions(options: PublishOptions, id: string | undefined, headers: Record<string, string> | undefined): PublishOptions {
-  const { ts, key, tags, caused_by, sid } = options;
-  return { id, ts, key, headers, tags, caused_by, sid } as PublishOptions;
+  const { ts, key, tags, caused_by, sid, expect_seq, expect_key_seq, deliver_at, delay_ms, every, catch_up } = options;
+  const later = { deliver_at, delay_ms, every, catch_up };
+  return { id, ts, key, headers, tags, caused_by, sid, expect_seq, expect_key_seq, ...later } as PublishOptions;
 }
 
 /** The text of a payload. */
@@ -43,6 +44,8 @@ export interface Receipt {
   id: string;
   seq: number;
   ts?: number | undefined;
+  /** When it is to be published, where that is later. */
+  due?: number | undefined;
   duplicate?: boolean | undefined;
 }
 
@@ -59,6 +62,7 @@ export function storedRecord<T>(topic: string, payload: T, options: PublishOptio
   if (headers !== undefined) record.headers = headers;
   if (caused_by !== undefined) record.caused_by = caused_by;
   if (tags !== undefined) record.tags = tags;
+  if (receipt.due !== undefined) record.due = receipt.due;
   if (receipt.duplicate) record.duplicate = true;
   return record;
 }

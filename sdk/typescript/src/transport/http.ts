@@ -91,9 +91,9 @@ function queryText(query: Query | undefined): string {
 }
 
 async function errorOfResponse(response: Response): Promise<PrombusError> {
-  const body = (await response.json().catch(() => ({}))) as { code?: string; error?: string; retry_after_ms?: number };
+  const body = (await response.json().catch(() => ({}))) as { code?: string; error?: string; retry_after_ms?: number; actual?: number };
   const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
   const retryAfterMs = body.retry_after_ms ?? (Number.isFinite(seconds) ? seconds * 1000 : undefined);
   const fallback = response.status >= 500 ? "unreachable" : "protocol_error";
-  return errorFor(body.code ?? fallback, body.error ?? `HTTP status ${response.status}`, { retryAfterMs });
+  return errorFor(body.code ?? fallback, body.error ?? `HTTP status ${response.status}`, { retryAfterMs, actual: body.actual });
 }

@@ -89,6 +89,7 @@ async fn everything_a_publisher_may_say_arrives() {
         tags: &tags,
         caused_by: &causes,
         sid: Some("boot"),
+        ..PublishOptions::default()
     };
     Outbox::add_value(&outbox(&path), TOPIC, &[1, 2], &options).expect("added");
     let bus = bus();

@@ -15,6 +15,7 @@ struct Event {
     payload: String,
     tags: Vec<String>,
     tombstone: bool,
+    expected: (Option<u64>, Option<u64>),
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -27,9 +28,10 @@ fn event() -> impl Strategy<Value = Event> {
         "[1-9a-zü]{1,40}",
         prop::collection::vec(".{0,5}".prop_map(String::from), 0..3),
         any::<bool>(),
+        any::<(Option<u64>, Option<u64>)>(),
     );
     fields.prop_map(
-        |(topic, id, ts, sid, key, payload, tags, tombstone)| Event {
+        |(topic, id, ts, sid, key, payload, tags, tombstone, expected)| Event {
             topic,
             id,
             ts,
@@ -38,6 +40,7 @@ fn event() -> impl Strategy<Value = Event> {
             payload,
             tags,
             tombstone,
+            expected,
         },
     )
 }
@@ -115,6 +118,10 @@ fn batch() -> impl Strategy<Value = Batch> {
                 payload: &event.payload,
                 tags: &event.tags,
                 tombstone: event.tombstone,
+                expected: ExpectedPosition {
+                    seq: event.expected.0,
+                    key_seq: event.expected.1,
+                },
                 ..Draft::default()
             };
             batch.publish(&topics[event.topic], &draft);
@@ -133,9 +140,10 @@ fn contents(batch: &Batch) -> Vec<String> {
         let flags = (event.has_client_id(), event.ts(), stored.is_tombstone());
         let fields = (stored.key(), stored.payload(), stored.topic());
         format!(
-            "{} {flags:?} {fields:?} {:?}",
+            "{} {flags:?} {fields:?} {:?} {:?}",
             stored.json(),
-            event.payload()
+            event.payload(),
+            event.expected(),
         )
     });
     let mut contents: Vec<String> = events.collect();

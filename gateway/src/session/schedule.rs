@@ -1,0 +1,107 @@
+//! PUBLISH of an event that is to be published later: it is stored by itself and answered in its turn.
+
+use super::outbound::Outbound;
+use super::publish_batch::write_api_error;
+use crate::api_error::ApiError;
+use crate::error_log::ErrorSource;
+use crate::gateway::Gateway;
+use crate::to_bus::{to_bus_publish_options, to_bus_schedule};
+use prombus::Scheduled;
+use prombus::error::PublishError;
+use prombus_api::frames::{Publish, write_scheduled};
+use prombus_api::options::PublishOptions;
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+type Outcome = Result<Scheduled, PublishError>;
+
+/// A frame that was sent to the bus.
+pub(super) struct PendingSchedule {
+    future: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+    outcome: Option<Outcome>,
+    corr: Option<Box<str>>,
+    bytes: usize,
+}
+
+impl PendingSchedule {
+    pub(super) fn new(
+        gateway: &Gateway,
+        topic: Arc<str>,
+        publish: &Publish<'_>,
+        corr: Option<&str>,
+    ) -> Self {
+        let bus = gateway.bus.clone();
+        let payload = publish.payload.to_owned();
+        let options = owned(&publish.options);
+        let bytes = payload.len();
+        let future = async move {
+            let (event, when) = (to_bus_publish_options(&options), to_bus_schedule(&options));
+            bus.schedule(&topic, &payload, &event, &when).await
+        };
+        Self {
+            future: Box::pin(future),
+            outcome: None,
+            corr: corr.map(Box::from),
+            bytes,
+        }
+    }
+
+    /// The bytes that are on their way to the store.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Polls for the outcome.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.outcome.is_none()
+            && let Poll::Ready(outcome) = self.future.as_mut().poll(context)
+        {
+            self.outcome = Some(outcome);
+        }
+        match &self.outcome {
+            Some(_) => Poll::Ready(()),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Writes the reply.
+    pub(super) fn reply(
+        self,
+        (gateway, source): (&Gateway, &ErrorSource<'_>),
+        outbound: &mut Outbound,
+    ) {
+        let corr = self.corr.as_deref();
+        match self.outcome.unwrap_or(Err(PublishError::Closed)) {
+            Ok(Scheduled { id, due, duplicate }) => {
+                outbound.frame(|out| write_scheduled(out, id.as_str(), due, duplicate, corr));
+            }
+            Err(error) => {
+                let error = ApiError::from(error);
+                gateway.log_error(&error, source);
+                write_api_error(outbound, &error, corr);
+            }
+        }
+    }
+}
+
+fn owned(options: &PublishOptions<'_>) -> PublishOptions<'static> {
+    let text = |text: &Option<Cow<'_, str>>| text.as_ref().map(|text| Cow::Owned(text.to_string()));
+    PublishOptions {
+        id: text(&options.id),
+        ts: options.ts,
+        key: text(&options.key),
+        headers: options.headers.clone(),
+        tags: options.tags.clone(),
+        caused_by: options.caused_by.clone(),
+        sid: text(&options.sid),
+        expect_seq: options.expect_seq,
+        expect_key_seq: options.expect_key_seq,
+        deliver_at: options.deliver_at,
+        delay_ms: options.delay_ms,
+        every: text(&options.every),
+        catch_up: options.catch_up,
+    }
+}
