@@ -4,19 +4,22 @@
 mod effects;
 mod facts;
 mod operations;
+mod schema;
 mod state;
 
 pub use effects::{DedupeError, ProjectorError};
 pub(crate) use facts::quoted;
 pub use facts::{
     AlreadySettled, GroupMismatch, InvalidField, InvalidGroup, InvalidJson, InvalidPattern,
-    InvalidPayload, InvalidTopic, LeaseLost, NotPublished, TakenOver, TooLarge, TopicExists,
-    UnknownGroup, UnknownId,
+    InvalidPayload, InvalidTopic, LeaseLost, NotPublished, SchemaInvalid, TakenOver, TooLarge,
+    TopicExists, UnknownGroup, UnknownId, UnknownSchema,
 };
 pub use operations::{
     AckPublishError, AdminError, GroupError, OpenError, PublishError, SettleError, SubscribeError,
 };
+pub use prombus_schema::{Incompatible, InvalidSchema};
 pub use prombus_store::{
     CommitError, IdConflict, LimitReached, ReadError, StoreFailed, UnknownTopic,
 };
+pub use schema::SchemaError;
 pub use state::{FollowError, HistoryGone, StateError, StateMoved, TooManyKeys, TopicReplaced};

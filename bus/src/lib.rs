@@ -20,6 +20,7 @@ mod options;
 mod pattern;
 mod projector;
 mod publish;
+mod schemas;
 mod state;
 mod subscription;
 mod topic;
@@ -49,6 +50,7 @@ pub use projector::{
     Emitter, ProcessProjector, ProcessState, ProcessStatus, Processes, Projector, ProjectorHandle,
     ProjectorStatus, Rebuild,
 };
+pub use prombus_schema::{Compatibility, Finding, Rule, UnknownCompatibility};
 pub use prombus_store::{
     Answer, Clock, Damage, DamageKind, Durability, Find, Id, LatestEvent, Page, ReadError,
     ReadFrom, ReadLimit, Store, StoreStatus, StoredEvent, SyncTimeCounts, SystemClock, TimeRange,
@@ -56,6 +58,11 @@ pub use prombus_store::{
 };
 pub use publish::{
     BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published, is_tombstone,
+};
+pub use schemas::{
+    CheckedSchema, FailingEvent, LiveGroup, MAX_SCHEMA_VERSIONS, MAX_TOPIC_SCHEMA_BYTES,
+    RegisterSchema, RegisteredSchema, RetainedCheck, SCHEMA_VERSION_HEADER, SchemaInfo,
+    SchemaVersion,
 };
 pub use state::{
     Follow, KeyPage, KeyRange, KeyState, LoadState, SNAPSHOT_SEQ_HEADER, SNAPSHOT_TS_HEADER,

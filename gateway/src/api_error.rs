@@ -8,7 +8,8 @@ use crate::limits::RateLimited;
 use prombus::ReadError;
 use prombus::error::{
     AckPublishError, AdminError, GroupError, GroupMismatch, InvalidField, InvalidGroup,
-    InvalidPattern, InvalidTopic, PublishError, SettleError, StateError, SubscribeError,
+    InvalidPattern, InvalidTopic, PublishError, SchemaError, SettleError, StateError,
+    SubscribeError,
 };
 use prombus_api::{Code, FrameError, ParseError};
 
@@ -45,6 +46,7 @@ macro_rules! from_errors {
 from_errors! {
     PublishError => codes::publish,
     AdminError => codes::admin,
+    SchemaError => codes::schema,
     SettleError => codes::settle,
     AckPublishError => codes::ack_publish,
     StateError => codes::state,

@@ -37,6 +37,8 @@ pub enum PublishError {
     #[error(transparent)]
     InvalidField(#[from] InvalidField),
     #[error(transparent)]
+    SchemaInvalid(#[from] SchemaInvalid),
+    #[error(transparent)]
     UnknownTopic(#[from] UnknownTopic),
     #[error(transparent)]
     IdConflict(#[from] IdConflict),
@@ -211,6 +213,7 @@ impl PublishError {
             | Self::InvalidPayload(_)
             | Self::TooLarge(_)
             | Self::InvalidField(_)
+            | Self::SchemaInvalid(_)
             | Self::UnknownTopic(_)
             | Self::IdConflict(_) => false,
         }

@@ -23,6 +23,7 @@ mod projectors;
 mod promises;
 mod publish;
 mod restart;
+mod schemas;
 mod stress;
 mod support;
 mod topics;
