@@ -62,6 +62,9 @@ codes! {
     UnknownKey "unknown_key" "The topic has no state for this key. Only over HTTP.",
     DeletedKey "deleted_key" "The key was deleted. Only over HTTP.",
     HistoryGone "history_gone" "What was then is not known any more: compaction or retention took it. Only over HTTP.",
+    BadSchema "bad_schema" "The text is no JSON Schema that is taken. Only over HTTP.",
+    SchemaIncompatible "schema_incompatible" "The schema may not follow an earlier version. Only over HTTP.",
+    UnknownSchema "unknown_schema" "The topic has no such version of its schema. Only over HTTP.",
     NotFound "not_found" "There is nothing at this path. Only over HTTP.",
     MethodNotAllowed "method_not_allowed" "The path is there, but not for this method. Only over HTTP.",
     Timeout "timeout" "The request did not arrive in time. Only over HTTP.",
@@ -77,7 +80,8 @@ impl Code {
             | Self::UnknownOp
             | Self::BadTopic
             | Self::BadGroup
-            | Self::SchemaInvalid => 400,
+            | Self::SchemaInvalid
+            | Self::BadSchema => 400,
             Self::Unauthorized | Self::BadToken | Self::TokenExpired => 401,
             Self::Forbidden => 403,
             Self::UnknownId
@@ -85,6 +89,7 @@ impl Code {
             | Self::UnknownGroup
             | Self::UnknownKey
             | Self::DeletedKey
+            | Self::UnknownSchema
             | Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::HistoryGone => 410,
@@ -93,7 +98,8 @@ impl Code {
             | Self::NotSubscribed
             | Self::LeaseLost
             | Self::IdConflict
-            | Self::GroupMismatch => 409,
+            | Self::GroupMismatch
+            | Self::SchemaIncompatible => 409,
             Self::SeqMismatch => 412,
             Self::TooLarge => 413,
             Self::RateLimited => 429,

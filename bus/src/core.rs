@@ -5,6 +5,7 @@ use crate::memory::ByteBudget;
 use crate::options::BusOptions;
 use crate::projector::RunningProjectors;
 use crate::schedule::Schedules;
+use crate::schemas::Schemas;
 use crate::topics::Topics;
 use prombus_store::{Clock, Store};
 use std::sync::Arc;
@@ -16,6 +17,10 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) options: BusOptions,
     pub(crate) topics: Topics,
+    /// The schemas of topics, compiled.
+    pub(crate) schemas: Arc<Schemas>,
+    /// Held while a topic's settings or schemas are changed, so that neither change undoes the other.
+    pub(crate) topic_change: tokio::sync::Mutex<()>,
     /// Groups whose record the store did not take.
     pub(crate) unwritten: Unwritten,
     /// Events that wait in memory to be delivered.
@@ -52,6 +57,8 @@ impl Core {
     pub(crate) fn new(store: Arc<dyn Store>, options: BusOptions, topics: Topics) -> Self {
         Self {
             memory: Arc::new(ByteBudget::new(options.delivery_bytes)),
+            schemas: Arc::new(Schemas::new(store.clone())),
+            topic_change: tokio::sync::Mutex::new(()),
             store,
             options,
             topics,

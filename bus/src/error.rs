@@ -5,21 +5,24 @@ mod effects;
 mod facts;
 mod operations;
 mod schedule;
+mod schema;
 mod state;
 
 pub use effects::{DedupeError, ProjectorError};
 pub(crate) use facts::quoted;
 pub use facts::{
     AlreadySettled, GroupMismatch, InvalidField, InvalidGroup, InvalidJson, InvalidPattern,
-    InvalidPayload, InvalidTopic, LeaseLost, NotPublished, NothingToUndo, TakenOver, TooLarge,
-    TooMuchSettled, TopicExists, UnknownGroup, UnknownId, UnknownSchedule,
+    InvalidPayload, InvalidTopic, LeaseLost, NotPublished, NothingToUndo, SchemaInvalid, TakenOver,
+    TooLarge, TooMuchSettled, TopicExists, UnknownGroup, UnknownId, UnknownSchedule, UnknownSchema,
 };
 pub use operations::{
     AckPublishError, AdminError, GroupError, OpenError, PublishError, SettleError, SubscribeError,
 };
+pub use prombus_schema::{Incompatible, InvalidSchema};
 pub use prombus_store::{
     CommitError, IdConflict, LimitReached, PositionMismatch, PositionOf, ReadError, SeqMismatch,
     StoreFailed, UnknownTopic,
 };
 pub use schedule::ScheduleError;
+pub use schema::SchemaError;
 pub use state::{FollowError, HistoryGone, StateError, StateMoved, TooManyKeys, TopicReplaced};

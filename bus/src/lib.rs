@@ -48,6 +48,7 @@ mod projector;
 mod publish;
 mod rfc3339;
 mod schedule;
+mod schemas;
 mod state;
 mod subscription;
 mod topic;
@@ -77,6 +78,7 @@ pub use projector::{
     Emitter, ProcessProjector, ProcessState, ProcessStatus, Processes, Projector, ProjectorHandle,
     ProjectorInfo, ProjectorStatus, Rebuild,
 };
+pub use prombus_schema::{Compatibility, Finding, Rule, UnknownCompatibility};
 pub use prombus_store::{
     Answer, Clock, Damage, DamageKind, Durability, Find, Id, LatestEvent, Page, ReadError,
     ReadFrom, ReadLimit, Store, StoreStatus, StoredEvent, SyncTimeCounts, SystemClock, TimeRange,
@@ -86,6 +88,11 @@ pub use publish::{
     BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published, is_tombstone,
 };
 pub use schedule::{PendingSchedule, Schedule, SchedulePage, Scheduled};
+pub use schemas::{
+    CheckedSchema, FailingEvent, LiveGroup, MAX_SCHEMA_VERSIONS, MAX_TOPIC_SCHEMA_BYTES,
+    RegisterSchema, RegisteredSchema, RetainedCheck, SCHEMA_VERSION_HEADER, SchemaInfo,
+    SchemaVersion,
+};
 pub use state::{
     DiffPage, Follow, KeyChange, KeyPage, KeyRange, KeyState, LoadState, SNAPSHOT_SEQ_HEADER,
     SNAPSHOT_TS_HEADER, SOURCE_SEQ_HEADER, TablePage,

@@ -122,7 +122,8 @@ impl Bus {
     /// the due time as its ts. What is stored is durable when this returns.
     ///
     /// An id that waits already schedules nothing; with another topic or payload it is an
-    /// [`IdConflict`]. `ts`, `expect_seq` and `expect_key_seq` are not for scheduled events.
+    /// [`IdConflict`]. `ts`, `expect_seq` and `expect_key_seq` are not for scheduled events. A topic's schema is the one
+    /// that it has when the event is scheduled.
     pub async fn schedule(
         &self,
         topic: &str,
@@ -134,7 +135,8 @@ impl Bus {
         if core.is_closed() {
             return Err(PublishError::Closed);
         }
-        let target = core.topics.checked(topic)?.topic;
+        let named = core.topics.checked(topic)?;
+        let target = named.topic;
         for (field, is_given) in [
             ("ts", options.ts.is_some()),
             ("expect_seq", options.expect_seq.is_some()),
@@ -146,7 +148,15 @@ impl Bus {
         }
         let limits = &core.options.limits;
         let payload = checked_payload(limits, topic, payload)?;
-        let event = draft(limits, &payload, options)?;
+        let mut event = draft(limits, &payload, options)?;
+        // Now, because at the due time there is no caller to be told.
+        let stamped = match named.schemas {
+            Some(generation) => core.schemas.of(&target, generation)?.stamp(&event)?,
+            None => None,
+        };
+        if let Some(headers) = &stamped {
+            event.headers = headers;
+        }
         let due = due(schedule, core.now_ms())?;
         core.topics.check(&target)?;
         let limit = core.options.max_schedules as u64;

@@ -21,7 +21,7 @@ pub use load::LoadState;
 pub use point_in_time::TablePage;
 pub(crate) use snapshot::{MARKER_PREFIX, Marker, marker_key};
 pub use snapshot::{SNAPSHOT_SEQ_HEADER, SNAPSHOT_TS_HEADER, SOURCE_SEQ_HEADER};
-pub(crate) use snapshot_plan::check_snapshots;
+pub(crate) use snapshot_plan::{check_snapshots, is_snapshot_topic};
 pub(crate) use snapshotter::Snapshotter;
 
 use prombus_store::StoredEvent;

@@ -1,15 +1,13 @@
 //! What a topic is set up with. Half of it the store acts on itself; the rest travels with the topic as attributes.
 
 use crate::error::InvalidField;
-use crate::json;
 use crate::names::check_topic;
+use prombus_schema::Compatibility;
 use prombus_store::{Durability, TopicInfo, TopicOptions};
 use serde::{Deserialize, Serialize};
 
 /// The most partitions a topic may have.
 const MAX_PARTITIONS: u32 = 1_024;
-/// The longest schema text.
-const MAX_SCHEMA_BYTES: usize = 1 << 20;
 
 /// How a topic is kept and what is done with it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,8 +28,9 @@ pub struct TopicConfig {
     pub snapshot_interval_ms: Option<u64>,
     /// How many partitions its keys are spread over.
     pub partitions: Option<u32>,
-    /// The JSON Schema of its payloads, as JSON text.
-    pub schema: Option<String>,
+    /// What a new version of its schema has to be beside the earlier ones; backward compatible where it is not said.
+    /// The schemas themselves are registered with [`crate::Bus::register_schema`].
+    pub schema: Option<Compatibility>,
 }
 
 /// The part of a topic's configuration that the store only carries.
@@ -45,6 +44,19 @@ struct Attributes {
     partitions: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<String>,
+    /// Which state of the topic's schemas applies. It changes with them, so that whoever watches topics learns of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema_generation: Option<u64>,
+}
+
+/// Which state of a topic's schemas its attributes name.
+pub(crate) fn schema_generation(attributes: &str) -> Option<u64> {
+    // Most topics have no schema, and finding that out costs no parsing.
+    if !attributes.contains("schema_generation") {
+        return None;
+    }
+    let attributes: Attributes = serde_json::from_str(attributes).ok()?;
+    attributes.schema_generation
 }
 
 impl TopicConfig {
@@ -61,7 +73,7 @@ impl TopicConfig {
             snapshot_topic: attributes.snapshot_topic,
             snapshot_interval_ms: attributes.snapshot_interval_ms,
             partitions: attributes.partitions,
-            schema: attributes.schema,
+            schema: attributes.schema.and_then(|mode| mode.parse().ok()),
         }
     }
 
@@ -87,23 +99,22 @@ impl TopicConfig {
             check_topic(topic)
                 .map_err(|error| InvalidField::new("snapshot_topic", error.to_string()))?;
         }
-        if let Some(schema) = &self.schema {
-            if schema.len() > MAX_SCHEMA_BYTES {
-                return Err(InvalidField::new("schema", "larger than 1 MiB"));
-            }
-            json::compact(schema)
-                .map_err(|error| InvalidField::new("schema", error.to_string()))?;
-        }
         Ok(())
     }
 
     /// What the store keeps.
     pub(crate) fn to_options(&self) -> TopicOptions {
+        self.to_options_with(None)
+    }
+
+    /// The same for a topic with schemas in this state.
+    pub(crate) fn to_options_with(&self, schema_generation: Option<u64>) -> TopicOptions {
         let attributes = Attributes {
+            schema_generation,
             snapshot_topic: self.snapshot_topic.clone(),
             snapshot_interval_ms: self.snapshot_interval_ms,
             partitions: self.partitions,
-            schema: self.schema.clone(),
+            schema: self.schema.map(|mode| mode.as_str().to_owned()),
         };
         TopicOptions {
             durability: self.durability,
@@ -130,7 +141,8 @@ mod tests {
             compaction in any::<bool>(),
             snapshot_topic in prop::option::of("[a-z]{1,9}"),
             partitions in any::<Option<u32>>(),
-            schema in prop::option::of(any::<String>()),
+            schema in prop::option::of(prop::sample::select(Compatibility::ALL.to_vec())),
+            generation in any::<Option<u64>>(),
         ) {
             let config = TopicConfig {
                 durability: if os { Durability::Os } else { Durability::Fsync },
@@ -145,13 +157,14 @@ mod tests {
             };
             let info = TopicInfo {
                 name: "t".into(),
-                options: config.to_options(),
+                options: config.to_options_with(generation),
                 incarnation: 1,
                 first_seq: 1,
                 tail_seq: 0,
                 events: 0,
                 bytes: 0,
             };
+            prop_assert_eq!(schema_generation(&info.options.attributes), generation);
             prop_assert_eq!(TopicConfig::of(&info), config);
         }
     }
@@ -186,10 +199,6 @@ mod tests {
             },
             TopicConfig {
                 snapshot_topic: Some("no topic".into()),
-                ..config()
-            },
-            TopicConfig {
-                schema: Some("{".into()),
                 ..config()
             },
         ];

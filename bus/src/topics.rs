@@ -3,9 +3,11 @@
 use crate::error::InvalidTopic;
 use crate::names::{check_topic, is_internal_topic};
 use crate::pattern::Pattern;
-use crate::topic::TopicConfig;
-use foldhash::HashSet;
-use prombus_store::{Answer, Batch, Change, CommitError, IfExists, Receipt, Store, UnknownTopic};
+use crate::topic::{TopicConfig, schema_generation};
+use foldhash::HashMap;
+use prombus_store::{
+    Answer, Batch, Change, CommitError, IfExists, Receipt, Store, TopicsWatch, UnknownTopic,
+};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The most names that are remembered; beyond it the memory starts afresh.
@@ -17,13 +19,26 @@ pub(crate) struct Topics {
     auto_create: bool,
     defaults: Vec<(Pattern, TopicConfig)>,
     /// Topics that exist, or whose making is on its way to the store ahead of whatever is committed next.
-    known: RwLock<HashSet<Arc<str>>>,
+    known: RwLock<HashMap<Arc<str>, Known>>,
+    /// Tells when what is known of schemas has to be asked anew.
+    watch: TopicsWatch,
+}
+
+/// What is remembered of a topic.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    /// Which state of its schemas applies; `None` where it has none.
+    schemas: Option<u64>,
+    /// The number of changes to topics when that was asked; `None` where it never was.
+    as_of: Option<u64>,
 }
 
 /// A topic's name, shared, and whether the topic is known to exist.
 pub(crate) struct Named {
     pub(crate) topic: Arc<str>,
     pub(crate) known: bool,
+    /// Which state of its schemas applies; `None` where it has none.
+    pub(crate) schemas: Option<u64>,
 }
 
 impl Topics {
@@ -33,6 +48,7 @@ impl Topics {
         defaults: Vec<(Pattern, TopicConfig)>,
     ) -> Self {
         Self {
+            watch: store.watch_topics(),
             store,
             auto_create,
             defaults,
@@ -40,35 +56,57 @@ impl Topics {
         }
     }
 
-    /// The shared form of a name, without asking the store.
-    pub(crate) fn named(&self, topic: &str) -> Named {
+    /// The shared form of a name of a caller, with its schemas. A known name is valid, any other is checked. The store is
+    /// asked only where topics have changed since the last time.
+    pub(crate) fn checked(&self, topic: &str) -> Result<Named, InvalidTopic> {
+        // Before the store is asked, so that a change in between is noticed the next time.
+        let changes = self.watch.changes();
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        match known.get(topic) {
-            Some(topic) => Named {
-                topic: topic.clone(),
-                known: true,
-            },
-            None => Named {
+        let found = known
+            .get_key_value(topic)
+            .map(|(name, known)| (name.clone(), *known));
+        drop(known);
+        let Some((topic, known)) = found else {
+            check_topic(topic)?;
+            return Ok(Named {
+                schemas: self.stored_schemas(topic),
                 topic: topic.into(),
                 known: false,
-            },
+            });
+        };
+        if is_internal_topic(&topic) {
+            check_topic(&topic)?;
         }
+        let schemas = match known.as_of {
+            Some(as_of) if as_of == changes => known.schemas,
+            _ => self.refreshed(&topic, changes),
+        };
+        Ok(Named {
+            topic,
+            known: true,
+            schemas,
+        })
     }
 
-    /// The same for a name of a caller: a known one is valid, any other is checked.
-    pub(crate) fn checked(&self, topic: &str) -> Result<Named, InvalidTopic> {
-        let named = self.named(topic);
-        if !named.known || is_internal_topic(topic) {
-            check_topic(topic)?;
+    fn refreshed(&self, topic: &Arc<str>, changes: u64) -> Option<u64> {
+        let schemas = self.stored_schemas(topic);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get_mut(topic) {
+            known.schemas = schemas;
+            known.as_of = Some(changes);
         }
-        Ok(named)
+        schemas
+    }
+
+    fn stored_schemas(&self, topic: &str) -> Option<u64> {
+        schema_generation(&self.store.topic(topic)?.options.attributes)
     }
 
     /// Makes sure that a topic exists for whatever is committed after this call, and makes it where that is allowed:
     /// by the bus's options, or because it is `needed` whatever they say.
     pub(crate) fn ensure(&self, topic: &Arc<str>, needed: bool) -> Result<(), UnknownTopic> {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.contains(topic) {
+        if known.contains_key(topic) {
             return Ok(());
         }
         if self.store.topic(topic).is_none() {
@@ -90,7 +128,7 @@ impl Topics {
         if known.len() >= MAX_KNOWN_TOPICS {
             known.clear();
         }
-        known.insert(topic.clone());
+        known.insert(topic.clone(), Known::default());
         Ok(())
     }
 
@@ -114,7 +152,10 @@ impl Topics {
         let known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let mut made: Vec<&Arc<str>> = Vec::new();
         for topic in topics {
-            if known.contains(topic) || made.contains(&topic) || self.store.topic(topic).is_some() {
+            if known.contains_key(topic)
+                || made.contains(&topic)
+                || self.store.topic(topic).is_some()
+            {
                 continue;
             }
             made.push(topic);
@@ -145,7 +186,7 @@ impl Topics {
             });
             drop(self.store.commit(batch));
         }
-        known.insert(topic.clone());
+        known.insert(topic.clone(), Known::default());
     }
 
     /// Makes or changes a topic. Under the same lock as [`Self::ensure`], so that a first publish at the same moment
@@ -155,14 +196,25 @@ impl Topics {
         topic: &Arc<str>,
         config: &TopicConfig,
     ) -> Answer<Receipt, CommitError> {
+        let schemas = self.stored_schemas(topic);
+        self.put_with(topic, config, schemas, Batch::new())
+    }
+
+    /// The same together with a batch, and with another state of the topic's schemas.
+    pub(crate) fn put_with(
+        &self,
+        topic: &Arc<str>,
+        config: &TopicConfig,
+        schemas: Option<u64>,
+        mut batch: Batch,
+    ) -> Answer<Receipt, CommitError> {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let mut batch = Batch::new();
         batch.change(Change::PutTopic {
             topic: topic.clone(),
-            options: config.to_options(),
+            options: config.to_options_with(schemas),
             if_exists: IfExists::Replace,
         });
-        known.insert(topic.clone());
+        known.insert(topic.clone(), Known::default());
         self.store.commit(batch)
     }
 
@@ -174,7 +226,10 @@ impl Topics {
 
     /// Whether a topic exists or would be made by its first publish.
     pub(crate) fn may_exist(&self, topic: &Arc<str>) -> bool {
-        self.auto_create || self.named(topic).known || self.store.topic(topic).is_some()
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let is_known = known.contains_key(topic);
+        drop(known);
+        self.auto_create || is_known || self.store.topic(topic).is_some()
     }
 
     /// What a topic without a configuration of its own looks like.

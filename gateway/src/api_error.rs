@@ -8,7 +8,7 @@ use crate::limits::RateLimited;
 use prombus::ReadError;
 use prombus::error::{
     AckPublishError, AdminError, GroupError, GroupMismatch, InvalidField, InvalidGroup,
-    InvalidPattern, InvalidTopic, PublishError, ScheduleError, SettleError, StateError,
+    InvalidPattern, InvalidTopic, PublishError, ScheduleError, SchemaError, SettleError, StateError,
     SubscribeError,
 };
 use prombus_api::frames::ErrorDetails;
@@ -46,6 +46,7 @@ macro_rules! from_errors {
 
 from_errors! {
     AdminError => codes::admin,
+    SchemaError => codes::schema,
     SettleError => codes::settle,
     StateError => codes::state,
     ReadError => codes::read,

@@ -5,7 +5,7 @@
 use crate::LockExt;
 use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Notify;
 
@@ -38,6 +38,8 @@ pub struct Tails {
 struct Cell {
     state: Mutex<CellState>,
     changed: Notify,
+    /// How often it was changed, for those who only compare.
+    changes: AtomicU64,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -80,6 +82,12 @@ impl TailWatch {
 }
 
 impl TopicsWatch {
+    /// A number that grows whenever something has changed. Whoever finds it as it was may rely on what it knows of
+    /// topics.
+    pub fn changes(&self) -> u64 {
+        self.0.cell.changes.load(Ordering::Acquire)
+    }
+
     /// Waits until something has changed since the last call; `false` where the store is gone.
     pub async fn changed(&mut self) -> bool {
         self.0.changed().await
@@ -249,6 +257,7 @@ impl Tails {
     /// Tells that topics were made, changed or deleted.
     pub fn topics_changed(&self) {
         self.topics.lock().version += 1;
+        self.topics.changes.fetch_add(1, Ordering::AcqRel);
         self.topics.changed.notify_waiters();
     }
 

@@ -54,7 +54,20 @@ const ROOMS: &[Room] = &[
         "replicated",
         Uses::Only(&["prombus-log", "prombus-store"]),
     ),
-    room("prombus", "bus", Uses::Only(&["prombus-store"])),
+    Room {
+        package: "prombus-schema",
+        folder: "schema",
+        uses: Uses::Only(&[]),
+        libraries: Some(Libraries {
+            always: &["jsonschema", "serde_json", "thiserror"],
+            optional: &[],
+        }),
+    },
+    room(
+        "prombus",
+        "bus",
+        Uses::Only(&["prombus-schema", "prombus-store"]),
+    ),
     room("prombus-api", "api", Uses::Only(&[])),
     room(
         "prombus-gateway",
@@ -207,7 +220,10 @@ mod tests {
                 room.package
             );
         }
-        assert_eq!(below("prombus"), BTreeSet::from(["prombus-store"]));
+        assert_eq!(
+            below("prombus"),
+            BTreeSet::from(["prombus-schema", "prombus-store"])
+        );
     }
 
     #[test]

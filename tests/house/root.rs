@@ -18,6 +18,7 @@ const ENTRIES: &[&str] = &[
     "log/",
     "mongo/",
     "replicated/",
+    "schema/",
     "sdk/",
     "sim/",
     "sqlite/",

@@ -6,10 +6,14 @@ use crate::error::{AdminError, TopicExists, UnknownTopic};
 use crate::group::Ended;
 use crate::group::record::{GroupRecord, record_prefix};
 use crate::names::{check_topic, is_internal_topic};
+use crate::schemas::{SchemaRecord, schemas_key};
 use crate::state::{MARKER_PREFIX, Marker, check_snapshots, marker_key};
-use crate::topic::TopicConfig;
+use crate::topic::{TopicConfig, schema_generation};
 use prombus_store::{Batch, Change, Expect, TopicInfo};
 use std::sync::Arc;
+
+/// How often a topic is written anew because its schemas were changed at the same time.
+const MAX_TRIES: usize = 8;
 
 impl Bus {
     /// Makes a topic.
@@ -73,8 +77,10 @@ impl Bus {
             batch.change(Change::Delete { key, expect });
         }
         batch.change(forget_snapshot(marker_key(topic)));
-        let (key, expect) = (marks_key(topic), Expect::Any);
-        batch.change(Change::Delete { key, expect });
+        for key in [marks_key(topic), schemas_key(topic)] {
+            let expect = Expect::Any;
+            batch.change(Change::Delete { key, expect });
+        }
         // Where it was the snapshot of another topic, that one begins a new one.
         for (key, marker) in self.core.store.list(MARKER_PREFIX).await? {
             let marker = Marker::from_bytes(&marker.value);
@@ -121,12 +127,39 @@ impl Bus {
     async fn put_topic(&self, topic: &str, config: &TopicConfig) -> Result<(), AdminError> {
         self.check_open()?;
         let topic: Arc<str> = topic.into();
-        let made = self.core.topics.put(&topic, config).await;
-        if made.is_err() {
-            self.core.topics.forget(&topic);
+        let _changing = self.core.topic_change.lock().await;
+        let mut put = self.core.topics.put(&topic, config);
+        for _ in 0..MAX_TRIES {
+            let made = put.await;
+            if made.is_err() {
+                self.core.topics.forget(&topic);
+            }
+            made?;
+            // A schema that another bus on the store registered at the same moment must not be lost from sight.
+            let Some(generation) = self.overlooked_schemas(&topic).await? else {
+                return Ok(());
+            };
+            put = self
+                .core
+                .topics
+                .put_with(&topic, config, Some(generation), Batch::new());
         }
-        made?;
         Ok(())
+    }
+
+    /// The state of a topic's schemas, where its attributes name another.
+    async fn overlooked_schemas(&self, topic: &str) -> Result<Option<u64>, AdminError> {
+        let Some(stored) = self.core.store.get(&schemas_key(topic)).await? else {
+            return Ok(None);
+        };
+        let Some(info) = self.core.store.topic(topic) else {
+            return Ok(None);
+        };
+        // A record that cannot be read is told to whoever asks for it.
+        let record = SchemaRecord::from_bytes(topic, &stored.value).ok();
+        let current = record.filter(|record| record.incarnation == info.incarnation);
+        let generation = current.map(|record| record.generation);
+        Ok(generation.filter(|_| schema_generation(&info.options.attributes) != generation))
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), AdminError> {

@@ -1,6 +1,7 @@
 //! The facts: one small struct for each thing that can be wrong.
 
 use super::operations::PublishError;
+use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -77,6 +78,29 @@ pub struct InvalidJson {
 pub struct InvalidPayload {
     /// The error of the serializer or deserializer.
     pub reason: String,
+}
+
+/// A payload that does not fit the schema of its topic.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{}: {reason}; topic {topic}, schema version {version}", if path.is_empty() { "/" } else { path })]
+pub struct SchemaInvalid {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The version it was held against.
+    pub version: u32,
+    /// JSON Pointer to the part of the payload that does not fit; empty for the whole.
+    pub path: String,
+    /// What was expected there.
+    pub reason: String,
+}
+
+/// The topic has no such version of its schema, or none at all.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct UnknownSchema {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The version; `None` where any would do.
+    pub version: Option<u32>,
 }
 
 /// The topic has no event with this id, or the group has no lease on it.
@@ -182,6 +206,15 @@ pub struct TakenOver {
     pub topic: Arc<str>,
     /// The group.
     pub group: Arc<str>,
+}
+
+impl fmt::Display for UnknownSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.version {
+            Some(version) => write!(f, "topic {} has no schema version {version}", self.topic),
+            None => write!(f, "topic {} has no schema", self.topic),
+        }
+    }
 }
 
 impl InvalidTopic {

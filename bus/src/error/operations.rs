@@ -39,6 +39,8 @@ pub enum PublishError {
     #[error(transparent)]
     InvalidField(#[from] InvalidField),
     #[error(transparent)]
+    SchemaInvalid(#[from] SchemaInvalid),
+    #[error(transparent)]
     UnknownTopic(#[from] UnknownTopic),
     #[error(transparent)]
     IdConflict(#[from] IdConflict),
@@ -221,6 +223,7 @@ impl PublishError {
             | Self::InvalidPayload(_)
             | Self::TooLarge(_)
             | Self::InvalidField(_)
+            | Self::SchemaInvalid(_)
             | Self::UnknownTopic(_)
             | Self::IdConflict(_)
             | Self::SeqMismatch(_) => false,

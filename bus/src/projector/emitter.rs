@@ -3,6 +3,7 @@
 use crate::error::{InvalidPayload, PublishError, TooLarge};
 use crate::options::Limits;
 use crate::publish::{PublishOptions, draft};
+use crate::schemas::TopicSchemas;
 use prombus_store::{Batch, StoredEvent};
 use serde::Serialize;
 use std::fmt;
@@ -17,6 +18,8 @@ const FULL_BYTES: usize = 1 << 20;
 pub struct Emitter {
     topic: Arc<str>,
     limits: Limits,
+    /// What payloads are held against.
+    schemas: Option<Arc<TopicSchemas>>,
     pub(super) batch: Batch,
     /// The id of the event that is folded.
     cause: Option<String>,
@@ -27,10 +30,15 @@ pub struct Emitter {
 }
 
 impl Emitter {
-    pub(super) fn new(topic: &Arc<str>, limits: Limits) -> Self {
+    pub(super) fn new(
+        topic: &Arc<str>,
+        limits: Limits,
+        schemas: Option<Arc<TopicSchemas>>,
+    ) -> Self {
         Self {
             topic: topic.clone(),
             limits,
+            schemas,
             batch: Batch::atomic(),
             cause: None,
             bytes: 0,
@@ -64,7 +72,14 @@ impl Emitter {
             caused_by,
             ..*options
         };
-        let draft = draft(&self.limits, &payload, &options)?;
+        let mut draft = draft(&self.limits, &payload, &options)?;
+        let stamped = match &self.schemas {
+            Some(schemas) => schemas.stamp(&draft)?,
+            None => None,
+        };
+        if let Some(headers) = &stamped {
+            draft.headers = headers;
+        }
         self.batch.publish(&self.topic, &draft);
         self.emitted += 1;
         self.bytes += bytes;

@@ -204,7 +204,7 @@ impl<P: Projector> Runner<P> {
         };
         record.last_id = Some(last.id().into_owned());
         let now_ms = self.core.now_ms();
-        let mut emit = self.emitter();
+        let mut emit = self.emitter().await;
         for event in new {
             emit.begin(event);
             self.projector
@@ -225,7 +225,7 @@ impl<P: Projector> Runner<P> {
         let interval = Duration::from_millis(interval_ms.max(1));
         checkpoint.next_tick = Some(Instant::now() + interval);
         loop {
-            let mut emit = self.emitter();
+            let mut emit = self.emitter().await;
             let now_ms = self.core.now_ms();
             self.projector
                 .tick(&mut checkpoint.state, now_ms, &mut emit);
@@ -264,8 +264,27 @@ impl<P: Projector> Runner<P> {
         tokio::time::sleep(Duration::from_millis(backoff_ms)).await;
     }
 
-    fn emitter(&self) -> Emitter {
-        Emitter::new(&self.output, self.core.options.limits)
+    /// Waits where the schemas of the output cannot be told yet.
+    async fn emitter(&self) -> Emitter {
+        let mut failures = 0;
+        loop {
+            let named = self.core.topics.checked(&self.output).ok();
+            let schemas = match named.and_then(|named| named.schemas) {
+                Some(generation) => self.core.schemas.of(&self.output, generation).map(Some),
+                None => Ok(None),
+            };
+            match schemas {
+                Ok(schemas) => {
+                    return Emitter::new(&self.output, self.core.options.limits, schemas);
+                }
+                Err(error) => {
+                    failures += 1;
+                    self.shared_status
+                        .change(|status| status.last_error = Some(error.cause));
+                    self.back_off(failures).await;
+                }
+            }
+        }
     }
 
     /// Tells the owner what is committed.

@@ -4,7 +4,7 @@ use super::validate::{checked_payload, draft};
 use super::{BatchFuture, PublishOptions};
 use crate::core::Core;
 use crate::error::{InvalidPayload, PublishError};
-use crate::topics::Named;
+use crate::schemas::TopicSchemas;
 use prombus_store::{Answer, Batch, CommitError, Receipt, Store};
 use serde::Serialize;
 use std::fmt;
@@ -33,6 +33,8 @@ pub(super) struct TopicRun {
     pub(super) topic: Arc<str>,
     /// Whether the topic was known to exist when the run began.
     known: bool,
+    /// What its payloads are held against.
+    schemas: Option<Arc<TopicSchemas>>,
 }
 
 impl PublishBatch {
@@ -124,29 +126,40 @@ impl PublishBatch {
     ) -> Result<(), PublishError> {
         let is_another_topic = self.runs.last().is_none_or(|run| &*run.topic != topic);
         let turn = match is_another_topic {
-            true => Some(self.core.topics.checked(topic)?),
+            true => Some(self.turn(topic)?),
             false => None,
         };
         let limits = &self.core.options.limits;
         let payload = checked_payload(limits, topic, payload)?;
-        let draft = draft(limits, &payload, options)?;
-        // Only now, so that an event that is refused does not make its topic.
-        if let Some(named) = turn {
-            self.turn_to(named);
+        let mut draft = draft(limits, &payload, options)?;
+        let run = turn.as_ref().or(self.runs.last());
+        let schemas = run.and_then(|run| run.schemas.as_deref());
+        let stamped = schemas.and_then(|schemas| schemas.stamp(&draft).transpose());
+        let stamped = stamped.transpose()?;
+        if let Some(headers) = &stamped {
+            draft.headers = headers;
         }
+        // Only now, so that an event that is refused does not make its topic.
+        self.runs.extend(turn);
         if let Some(run) = self.runs.last() {
             self.batch.publish(&run.topic, &draft);
         }
         Ok(())
     }
 
-    /// Begins a run of a topic.
-    fn turn_to(&mut self, named: Named) {
-        self.runs.push(TopicRun {
+    /// The run that begins with an event of another topic than the one before it.
+    fn turn(&self, topic: &str) -> Result<TopicRun, PublishError> {
+        let named = self.core.topics.checked(topic)?;
+        let schemas = match named.schemas {
+            Some(generation) => Some(self.core.schemas.of(&named.topic, generation)?),
+            None => None,
+        };
+        Ok(TopicRun {
             first: self.count - self.rejected.len(),
             topic: named.topic,
             known: named.known,
-        });
+            schemas,
+        })
     }
 }
 

@@ -57,10 +57,7 @@ impl Bus {
         topic: &str,
         key: &str,
     ) -> Result<Option<StoredEvent>, StateError> {
-        let named = self.core().topics.named(topic);
-        if !named.known {
-            check_topic(topic)?;
-        }
+        let named = self.core().topics.checked(topic)?;
         Ok(self.store().latest_event(&named.topic, key).await?)
     }
 

@@ -62,6 +62,12 @@ pub(crate) fn check_snapshots(
     Ok(())
 }
 
+/// Whether a topic holds the snapshots of another.
+pub(crate) fn is_snapshot_topic(topic: &str, topics: &[TopicInfo]) -> bool {
+    let mut plans = topics.iter().filter_map(plan);
+    plans.any(|plan| &*plan.snapshot_topic == topic)
+}
+
 fn plan(info: &TopicInfo) -> Option<SnapshotPlan> {
     // Most topics have none, and need not be taken apart to see that.
     if !info.options.attributes.contains("snapshot_topic") {

@@ -26,6 +26,7 @@ mod promises;
 mod publish;
 mod restart;
 mod schedules;
+mod schemas;
 mod stress;
 mod support;
 mod topics;

@@ -1,7 +1,7 @@
 //! Topics: made by publishing or on purpose, changed, purged and deleted.
 
 use crate::support::*;
-use prombus::{Bus, BusOptions, Durability, Ended, TopicConfig};
+use prombus::{Bus, BusOptions, Compatibility, Durability, Ended, TopicConfig};
 
 #[tokio::test(start_paused = true)]
 async fn the_first_publish_makes_a_topic_with_its_default() {
@@ -41,7 +41,7 @@ async fn topics_are_made_changed_and_listed() {
     let bus = bus();
     let config = TopicConfig {
         retention_ms: Some(1_000),
-        schema: Some("{}".into()),
+        schema: Some(Compatibility::Full),
         ..Default::default()
     };
     bus.create_topic("t", &config).await.expect("made");

@@ -102,6 +102,7 @@ fn code(error: &PublishError) -> &'static str {
         PublishError::InvalidJson(_) | PublishError::InvalidPayload(_) => "bad_json",
         PublishError::TooLarge(_) => "too_large",
         PublishError::InvalidField(_) => "bad_frame",
+        PublishError::SchemaInvalid(_) => "schema_invalid",
         PublishError::UnknownTopic(_) => "unknown_topic",
         PublishError::IdConflict(_) => "id_conflict",
         PublishError::SeqMismatch(_) => "seq_mismatch",

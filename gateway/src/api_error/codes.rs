@@ -4,7 +4,8 @@
 use crate::auth::AuthError;
 use prombus::ReadError;
 use prombus::error::{
-    AckPublishError, AdminError, GroupError, PublishError, ScheduleError, SettleError, StateError,
+    AckPublishError, AdminError, GroupError, PublishError, ScheduleError, SchemaError, SettleError,
+    StateError,
     SubscribeError,
 };
 use prombus_api::Code;
@@ -15,6 +16,7 @@ pub(super) fn publish(error: &PublishError) -> Code {
         PublishError::InvalidJson(_) | PublishError::InvalidPayload(_) => Code::BadJson,
         PublishError::TooLarge(_) => Code::TooLarge,
         PublishError::InvalidField(_) => Code::BadFrame,
+        PublishError::SchemaInvalid(_) => Code::SchemaInvalid,
         PublishError::UnknownTopic(_) => Code::UnknownTopic,
         PublishError::IdConflict(_) => Code::IdConflict,
         PublishError::SeqMismatch(_) => Code::SeqMismatch,
@@ -59,6 +61,21 @@ pub(super) fn admin(error: &AdminError) -> Code {
         AdminError::LimitReached(_) | AdminError::StoreFailed(_) => Code::PublishFailed,
         AdminError::ReadFailed { .. } => Code::ReadFailed,
         AdminError::Closed => Code::ShuttingDown,
+    }
+}
+
+pub(super) fn schema(error: &SchemaError) -> Code {
+    match error {
+        SchemaError::InvalidTopic(_) => Code::BadTopic,
+        SchemaError::InvalidSchema(_) => Code::BadSchema,
+        SchemaError::InvalidField(_) => Code::BadFrame,
+        SchemaError::Incompatible(_) => Code::SchemaIncompatible,
+        SchemaError::UnknownTopic(_) => Code::UnknownTopic,
+        SchemaError::UnknownSchema(_) => Code::UnknownSchema,
+        SchemaError::LimitReached(_) => Code::TooLarge,
+        SchemaError::Contended { .. } | SchemaError::StoreFailed(_) => Code::PublishFailed,
+        SchemaError::ReadFailed { .. } => Code::ReadFailed,
+        SchemaError::Closed => Code::ShuttingDown,
     }
 }
 

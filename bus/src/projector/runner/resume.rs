@@ -148,7 +148,7 @@ impl<P: Projector> Runner<P> {
                 Err(error) => return Err(failed(error)),
             };
             let now_ms = self.core.now_ms();
-            let mut emit = self.emitter();
+            let mut emit = self.emitter().await;
             let folded = page.events.iter().filter(|event| event.seq() <= position);
             for event in folded {
                 emit.begin(event);

@@ -1,0 +1,198 @@
+//! The schemas that publishers are held to, compiled once and kept in memory.
+
+use super::SCHEMA_VERSION_HEADER;
+use super::record::{SchemaRecord, schemas_key};
+use crate::error::{ReadError, SchemaInvalid, StoreFailed};
+use foldhash::HashMap;
+use prombus_schema::{Schema, Validator};
+use prombus_store::{Answer, Draft, Keyed, Store};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::task::{Context, Poll, Waker};
+use tokio::runtime::Handle;
+
+/// The most topics whose schemas are kept in memory; beyond it the memory starts afresh.
+const MAX_CACHED_TOPICS: usize = 1_024;
+/// The most bytes of schema texts that are kept in memory; beyond it the memory starts afresh.
+const MAX_CACHED_BYTES: usize = 64 << 20;
+
+/// The bus's memory of schemas.
+pub(crate) struct Schemas {
+    store: Arc<dyn Store>,
+    cached: RwLock<Cached>,
+}
+
+#[derive(Default)]
+struct Cached {
+    by_topic: HashMap<Arc<str>, Arc<TopicSchemas>>,
+    /// Bytes of their texts.
+    bytes: usize,
+}
+
+/// The versions of a topic's schema.
+#[derive(Debug)]
+pub(crate) struct TopicSchemas {
+    topic: Arc<str>,
+    generation: u64,
+    versions: Vec<Version>,
+}
+
+#[derive(Debug)]
+struct Version {
+    version: u32,
+    text: String,
+    /// Compiled when the first event comes.
+    compiled: OnceLock<Result<Validator, String>>,
+}
+
+impl Schemas {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            cached: RwLock::default(),
+        }
+    }
+
+    /// The schemas of a topic in a state, or a later one. A store that has to wait before it can tell is asked in the
+    /// background: until then the state before applies, as if the event had come a moment earlier.
+    pub(crate) fn of(
+        self: &Arc<Self>,
+        topic: &Arc<str>,
+        generation: u64,
+    ) -> Result<Arc<TopicSchemas>, StoreFailed> {
+        let cached = self.cached(topic);
+        if let Some(cached) = &cached
+            && cached.generation >= generation
+        {
+            return Ok(cached.clone());
+        }
+        let mut answer = self.store.get(&schemas_key(topic));
+        match poll_once(&mut answer) {
+            Poll::Ready(answer) => self.keep(topic, generation, answer),
+            Poll::Pending => {
+                if let Ok(runtime) = Handle::try_current() {
+                    let (schemas, topic) = (self.clone(), topic.clone());
+                    runtime.spawn(async move {
+                        // Whoever publishes next asks again where this failed.
+                        let _ = schemas.keep(&topic, generation, answer.await);
+                    });
+                }
+                cached.ok_or_else(|| StoreFailed {
+                    cause: format!("the schemas of topic {topic} are being loaded; try again")
+                        .into(),
+                })
+            }
+        }
+    }
+
+    fn cached(&self, topic: &str) -> Option<Arc<TopicSchemas>> {
+        let cached = self.cached.read().unwrap_or_else(PoisonError::into_inner);
+        cached.by_topic.get(topic).cloned()
+    }
+
+    fn keep(
+        &self,
+        topic: &Arc<str>,
+        generation: u64,
+        answer: Result<Option<Keyed>, ReadError>,
+    ) -> Result<Arc<TopicSchemas>, StoreFailed> {
+        let failed = |cause: String| StoreFailed {
+            cause: cause.into(),
+        };
+        let stored = answer.map_err(|error| failed(error.to_string()))?;
+        let record = match stored {
+            Some(stored) => SchemaRecord::from_bytes(topic, &stored.value)
+                .map_err(|error| failed(error.to_string()))?,
+            None => SchemaRecord::default(),
+        };
+        let schemas = Arc::new(TopicSchemas {
+            topic: topic.clone(),
+            generation: record.generation.max(generation),
+            versions: record.versions.into_iter().map(Version::new).collect(),
+        });
+        let mut cached = self.cached.write().unwrap_or_else(PoisonError::into_inner);
+        if cached.by_topic.len() >= MAX_CACHED_TOPICS || cached.bytes >= MAX_CACHED_BYTES {
+            *cached = Cached::default();
+        }
+        cached.bytes += schemas.bytes();
+        if let Some(replaced) = cached.by_topic.insert(topic.clone(), schemas.clone()) {
+            cached.bytes -= replaced.bytes();
+        }
+        Ok(schemas)
+    }
+}
+
+impl TopicSchemas {
+    /// Holds an event against the version that its publisher names, else the latest, and gives its headers with that
+    /// version among them; `None` where they stay as they are. A tombstone passes, because it has no state to describe.
+    pub(crate) fn stamp(
+        &self,
+        draft: &Draft<'_>,
+    ) -> Result<Option<Vec<(String, String)>>, SchemaInvalid> {
+        let Some(latest) = self.versions.last() else {
+            return Ok(None);
+        };
+        if draft.tombstone && draft.key.is_some() {
+            return Ok(None);
+        }
+        let own = draft
+            .headers
+            .iter()
+            .find(|(name, _)| name == SCHEMA_VERSION_HEADER);
+        let Some((_, named)) = own else {
+            self.check(latest, draft.payload)?;
+            let stamp = (SCHEMA_VERSION_HEADER.to_owned(), latest.version.to_string());
+            return Ok(Some(draft.headers.iter().cloned().chain([stamp]).collect()));
+        };
+        let number = named.parse().unwrap_or(0);
+        let version = self.versions.iter().find(|known| known.version == number);
+        let Some(version) = version else {
+            let reason = format!("{SCHEMA_VERSION_HEADER} {named:?} is no version of the schema");
+            return Err(self.invalid(latest, String::new(), reason));
+        };
+        self.check(version, draft.payload)?;
+        Ok(None)
+    }
+
+    fn check(&self, version: &Version, payload: &str) -> Result<(), SchemaInvalid> {
+        let compiled = version.compiled.get_or_init(|| {
+            let compiled = Schema::parse(&version.text).and_then(|schema| Validator::new(&schema));
+            compiled.map_err(|error| error.to_string())
+        });
+        match compiled {
+            Ok(validator) => validator
+                .check(payload)
+                .map_err(|invalid| self.invalid(version, invalid.path, invalid.reason)),
+            Err(reason) => Err(self.invalid(version, String::new(), reason.clone())),
+        }
+    }
+
+    fn invalid(&self, version: &Version, path: String, reason: String) -> SchemaInvalid {
+        SchemaInvalid {
+            topic: self.topic.clone(),
+            version: version.version,
+            path,
+            reason,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.versions.iter().map(|version| version.text.len()).sum()
+    }
+}
+
+impl Version {
+    fn new(stored: super::StoredVersion) -> Self {
+        Self {
+            version: stored.version,
+            text: stored.schema,
+            compiled: OnceLock::new(),
+        }
+    }
+}
+
+/// The answer, where it is there without waiting.
+fn poll_once<T, E>(answer: &mut Answer<T, E>) -> Poll<Result<T, E>> {
+    answer
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+}
