@@ -109,6 +109,7 @@ async fn read(response: Response<Incoming>) -> Result<Bytes, RequestError> {
         code: error.code,
         message: error.error,
         retry_after_ms: error.retry_after_ms,
+        actual: error.actual,
     }))
 }
 

@@ -73,6 +73,7 @@ macro_rules! add_rows {
                 tags: &row.tags,
                 caused_by: &row.caused_by,
                 sid: row.sid.as_deref(),
+                ..$options::default()
             };
             $batch.add(&row.topic, &row.payload, &options);
         }
