@@ -129,7 +129,7 @@ mod tests {
 
             let expected = (at + 1..).find(|seq| !model.contains(seq)).unwrap_or(0) - 1;
             let other: BTreeSet<u64> = (at..=to).chain(50..=55).collect();
-            let common = other.intersection(&model).filter(|&&seq| seq >= 3 && seq <= 58).count();
+            let common = other.intersection(&model).filter(|&seq| (3..=58).contains(seq)).count();
             let other = Ranges::new(vec![(50, 55), (at, to)]);
             prop_assert_eq!(ranges.count_common(&other, 3, 58), common as u64);
             prop_assert_eq!(other.count_common(&ranges, 3, 58), common as u64);

@@ -307,6 +307,25 @@ fn group() -> GroupInfo {
     }
 }
 
+fn named_group() -> Value {
+    body(&NamedGroup {
+        topic: text(),
+        group: text(),
+    })
+}
+
+fn seek_reply() -> Value {
+    reply(&SeekReply {
+        topic: text(),
+        group: text(),
+        dry_run: true,
+        cursor: 1,
+        redelivered: 1,
+        skipped: 1,
+        beyond_tail: true,
+    })
+}
+
 fn group_samples() -> Vec<(&'static str, Value)> {
     let cursor = Cursor {
         topic: text(),
@@ -322,15 +341,6 @@ fn group_samples() -> Vec<(&'static str, Value)> {
         lag_ms: 1,
         last_cursor: cursor.clone(),
         tail: 1,
-    };
-    let seek = SeekReply {
-        topic: text(),
-        group: text(),
-        dry_run: true,
-        cursor: 1,
-        redelivered: 1,
-        skipped: 1,
-        beyond_tail: true,
     };
     let lane = LaneInfo {
         blocked_by_seq: 1,
@@ -359,15 +369,9 @@ fn group_samples() -> Vec<(&'static str, Value)> {
             }),
         ),
         ("Lag", reply(&lag)),
-        ("SeekReply", reply(&seek)),
+        ("SeekReply", seek_reply()),
         ("GroupChange", group_change()),
-        (
-            "NamedGroup",
-            body(&NamedGroup {
-                topic: text(),
-                group: text(),
-            }),
-        ),
+        ("NamedGroup", named_group()),
         ("LaneInfo", reply(&lane)),
     ];
     for to in positions() {
