@@ -221,11 +221,21 @@ async fn if_match_takes_the_tag_of_the_snapshot() {
     let tag = snap.head.header("etag").expect("a tag").to_owned();
     client.request("POST", "/publish/t", &[], b"0").await.ok();
     let changed = client
-        .request("POST", "/publish/t?key=k", &[("If-Match", &tag)], b"2")
+        .request(
+            "POST",
+            "/publish/t?key=k",
+            &[("If-Match", tag.as_str())],
+            b"2",
+        )
         .await;
     assert_eq!(changed.ok()["seq"], 4);
     let late = client
-        .request("POST", "/publish/t?key=k", &[("If-Match", &tag)], b"3")
+        .request(
+            "POST",
+            "/publish/t?key=k",
+            &[("If-Match", tag.as_str())],
+            b"3",
+        )
         .await;
     late.is_error(412, "seq_mismatch");
     assert_eq!(late.json()["actual"], 4);
