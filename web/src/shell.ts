@@ -66,7 +66,7 @@ export class Shell {
       replace(this.#main, this.#page.element);
       scrollTo(0, 0);
       // A link that was followed may be gone with its view; the keyboard goes on in the new one.
-      if (turn > 1 && document.activeElement === document.body) this.#main.focus();
+      if (turn > 1 && document.activeElement === document.body) this.#main.focus({ preventScroll: true });
       await this.#refresh();
     } catch (error) {
       if (turn === this.#turn) replace(this.#main, errorNotice(error, () => void this.show()));

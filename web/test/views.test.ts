@@ -233,6 +233,7 @@ test("a group says why it does not flow; its cursor is moved after a preview; it
 
 test("a group is paused and resumed, and a seek is undone", async (context) => {
   const cursor = async (): Promise<number> => (await server.api<{ group: { cursor: number } }>("/explain?topic=orders.paid&group=audit")).group.cursor;
+  await server.api("/pull", { topic: "orders.paid", group: "audit", max: 1 });
   const page = await open(context, "#/groups/orders.paid/audit");
   await page.locator(".tile").first().waitFor();
   await page.getByRole("cell", { name: /^for / }).waitFor();

@@ -56,7 +56,7 @@ export class Shell {
             replace(this.#main, this.#page.element);
             scrollTo(0, 0);
             if (turn > 1 && document.activeElement === document.body)
-                this.#main.focus();
+                this.#main.focus({ preventScroll: true });
             await this.#refresh();
         }
         catch (error) {

@@ -107,7 +107,7 @@ function causeLink(event: EventRecord, id: string): HTMLElement {
 }
 
 function chainPart(title: string, events: EventRecord[], nothing: string): HTMLElement {
-  return h("section", {}, h("h3", {}, title), events.length === 0
+  return h("section", {}, h("h2", {}, title), events.length === 0
     ? h("p", { class: "muted" }, nothing)
     : h("ul", { class: "chain-list" }, events.map((event) => h("li", {}, h("a", { href: eventLink(event) }, `${event.topic} #${event.seq}`), " ", h("span", { class: "muted" }, `${clock(event.ts)} ${preview(event.payload, 80)}`)))));
 }

@@ -35,7 +35,7 @@ async function show(route: Route, body: HTMLElement): Promise<void> {
   const operation = operations.find(({ id }) => id === chosen);
   replace(body, list, chosen === "frames" || !operation ? frames() : form(document, operation));
   const current = list.querySelector<HTMLElement>("[aria-current]");
-  if (current) list.scrollTop = current.offsetTop - list.clientHeight / 2;
+  if (current) list.scrollTop += current.getBoundingClientRect().top - list.getBoundingClientRect().top - list.clientHeight / 2;
 }
 
 function form(document: Document, operation: Operation): HTMLElement {

@@ -80,7 +80,7 @@ function row(item: KeyState, process: Process, figures: { cpu: number[]; memory:
   const memory = process.mem_mb === undefined ? "–" : `${Math.round(process.mem_mb)} MB`;
   return h("tr", {},
     h("th", { scope: "row" }, h("a", { href: address("topics", [TOPIC], { tab: "keys", key: item.key }) }, process.name ?? item.key), h("small", { class: "muted" }, process.pid === undefined ? "" : ` ${process.pid}`)),
-    h("td", {}, process.host ?? ""), h("td", {}, h("span", { class: `badge ${process.status === "alive" ? "badge-good" : "badge-warn"}` }, process.status ?? "unknown")),
+    h("td", { class: "nowrap" }, process.host ?? ""), h("td", {}, h("span", { class: `badge ${process.status === "alive" ? "badge-good" : "badge-warn"}` }, process.status ?? "unknown")),
     h("td", { class: "is-number" }, sparkline(figures?.cpu ?? [], `CPU, now ${cpu}`, false), ` ${cpu}`), h("td", { class: "is-number" }, sparkline(figures?.memory ?? [], `Memory, now ${memory}`, false), ` ${memory}`),
     h("td", { class: "is-number", title: format.dateTime(lastSeen) }, format.ago(lastSeen)));
 }

@@ -1,6 +1,6 @@
 /** One topic: a head with its figures, and tabs. */
 
-import { get, segment } from "../api.js";
+import { ApiError, get, segment } from "../api.js";
 import { h, replace, setText } from "../dom.js";
 import * as format from "../format.js";
 import type { TopicInfo } from "../model.js";
@@ -33,9 +33,15 @@ export function topic(route: Route): Page {
   const body = h("div", { class: "tab-body" });
   const facts = h("p", { class: "muted facts-line" });
   const links = TABS.map((tab) => h("li", {}, h("a", { href: address("topics", [name], { tab: tab.name }), "aria-current": tab === chosen ? "page" : null }, tab.label)));
+  const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the topic" }, h("ul", {}, links));
   const element = h("div", { class: "view" },
     h("p", { class: "crumbs" }, h("a", { href: address("topics") }, "Topics"), " /"), h("h1", { class: "long-name" }, name), facts,
-    h("nav", { class: "tabs", "aria-label": "Parts of the topic" }, h("ul", {}, links)), body);
+    tabs, body);
+  // On a phone the tabs scroll; the one that is shown has to be in sight.
+  requestAnimationFrame(() => {
+    const current = tabs.querySelector<HTMLElement>("[aria-current]");
+    if (current) tabs.scrollLeft = current.offsetLeft - tabs.offsetLeft - tabs.clientWidth / 2;
+  });
   let tab: Tab | undefined;
   let isGone = false;
   void chosen.load().then((make) => {
@@ -43,7 +49,10 @@ export function topic(route: Route): Page {
     tab = make(name, route);
     replace(body, tab.element);
     return tab.refresh?.();
-  }).catch((error: unknown) => replace(body, errorNotice(error)));
+  }).catch((error: unknown) => {
+    // What the server says of the topic is told once, above.
+    if (!(error instanceof ApiError)) replace(body, errorNotice(error));
+  });
   return {
     title: name,
     element,

@@ -15,7 +15,7 @@ const MAX_GROUPS = 100;
 const COLUMNS = ["Group", "State", "Lag", "15 minutes", "In flight", "Waiting", "Members", "Redelivered"];
 
 export function topicGroups(topic: string): Tab {
-  const body = h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Groups of the topic" }, loading());
+  const body = h("div", { class: "scroll-x card", tabindex: "0", role: "region", "aria-label": "Groups of the topic" }, loading());
   return {
     element: body,
     async refresh() {

@@ -26,7 +26,7 @@ export function keys(topic: string, route: Route): Tab {
 
 class KeyTable implements Tab {
   readonly element: HTMLElement;
-  readonly #table = h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Keys" }, loading());
+  readonly #table = h("div", { class: "scroll-x card keys", tabindex: "0", role: "region", "aria-label": "Keys" }, loading());
   readonly #prefix: HTMLInputElement;
   readonly #slider = h("input", { type: "range", min: 0, max: 1000, value: 1000, "aria-label": "Point in time" });
   readonly #when = h("output", { class: "when" }, "now");

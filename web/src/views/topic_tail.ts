@@ -24,7 +24,7 @@ class Tail implements Tab {
   readonly element: HTMLElement;
   readonly #rows = h("div", { class: "events", "aria-live": "off" });
   readonly #status = h("p", { class: "muted", role: "status" });
-  readonly #filter = input({ type: "search", placeholder: "text in payload, key or headers" });
+  readonly #filter = input({ type: "search", placeholder: "in payload, key, headers" });
   readonly #cap = select([["5", "5 a second"], ["20", "20 a second"], ["100", "100 a second"]], "20");
   readonly #pause: HTMLButtonElement;
   readonly #timer: number;

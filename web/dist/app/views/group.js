@@ -48,13 +48,13 @@ function drawTiles(tiles, { group: info, next_retry_ms: nextRetry }, row) {
     const oldestMs = row?.oldest_unacked_ms ?? 0;
     const figures = [
         ["Lag", [format.short(info.lag), row && sparkline(row.recent_lag, `Lag over the last 15 minutes, now ${format.count(info.lag)}`)], `cursor ${format.count(info.cursor)} of ${format.count(info.tail)}`],
-        ["Oldest unacknowledged", oldestMs > 0 ? format.duration(oldestMs) : "–", info.skipped > 0 ? `${format.short(info.skipped)} skipped by retention` : ""],
+        ["Oldest", oldestMs > 0 ? format.duration(oldestMs) : "–", info.skipped > 0 ? `${format.short(info.skipped)} skipped by retention` : "unacknowledged"],
         ["In flight", format.short(info.in_flight), info.in_flight > 0 ? `longest held ${format.duration(info.oldest_in_flight_ms)}` : ""],
         ["Waiting to retry", format.short(info.waiting), nextRetry ? `next ${format.ago(nextRetry)}` : ""],
         ["Acknowledged", format.short(counts("acked")), `${format.short(counts("delivered"))} delivered`],
-        ["Nacked", format.short(counts("nacked")), `${format.short(counts("expired"))} leases expired`],
+        ["Nacked", format.short(counts("nacked")), `${format.plural(counts("expired"), "lease")} expired`],
         ["Redelivered", format.short(counts("redelivered")), `${format.short(counts("dead_lettered"))} dead-lettered`],
-        ["Attempts", format.count(info.max_attempts), `lease ${format.duration(info.ack_timeout_ms)}, order ${info.ordering === "key" ? "by key" : "none"}`],
+        ["Attempts", format.count(info.max_attempts), `lease ${format.duration(info.ack_timeout_ms)}${info.ordering === "key" ? ", by key" : ""}`],
     ];
     replace(tiles, figures.map(([name, value, note]) => h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value), h("dd", { class: "tile-note" }, note))));
 }

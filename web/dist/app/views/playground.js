@@ -25,7 +25,7 @@ async function show(route, body) {
     replace(body, list, chosen === "frames" || !operation ? frames() : form(document, operation));
     const current = list.querySelector("[aria-current]");
     if (current)
-        list.scrollTop = current.offsetTop - list.clientHeight / 2;
+        list.scrollTop += current.getBoundingClientRect().top - list.getBoundingClientRect().top - list.clientHeight / 2;
 }
 function form(document, operation) {
     const controls = operation.parameters.map((parameter) => {

@@ -1,4 +1,4 @@
-import { get, segment } from "../api.js";
+import { ApiError, get, segment } from "../api.js";
 import { h, replace, setText } from "../dom.js";
 import * as format from "../format.js";
 import { errorNotice } from "../parts/notice.js";
@@ -18,7 +18,13 @@ export function topic(route) {
     const body = h("div", { class: "tab-body" });
     const facts = h("p", { class: "muted facts-line" });
     const links = TABS.map((tab) => h("li", {}, h("a", { href: address("topics", [name], { tab: tab.name }), "aria-current": tab === chosen ? "page" : null }, tab.label)));
-    const element = h("div", { class: "view" }, h("p", { class: "crumbs" }, h("a", { href: address("topics") }, "Topics"), " /"), h("h1", { class: "long-name" }, name), facts, h("nav", { class: "tabs", "aria-label": "Parts of the topic" }, h("ul", {}, links)), body);
+    const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the topic" }, h("ul", {}, links));
+    const element = h("div", { class: "view" }, h("p", { class: "crumbs" }, h("a", { href: address("topics") }, "Topics"), " /"), h("h1", { class: "long-name" }, name), facts, tabs, body);
+    requestAnimationFrame(() => {
+        const current = tabs.querySelector("[aria-current]");
+        if (current)
+            tabs.scrollLeft = current.offsetLeft - tabs.offsetLeft - tabs.clientWidth / 2;
+    });
     let tab;
     let isGone = false;
     void chosen.load().then((make) => {
@@ -27,7 +33,10 @@ export function topic(route) {
         tab = make(name, route);
         replace(body, tab.element);
         return tab.refresh?.();
-    }).catch((error) => replace(body, errorNotice(error)));
+    }).catch((error) => {
+        if (!(error instanceof ApiError))
+            replace(body, errorNotice(error));
+    });
     return {
         title: name,
         element,

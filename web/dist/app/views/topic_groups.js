@@ -8,7 +8,7 @@ import { reasonBadge } from "./groups.js";
 const MAX_GROUPS = 100;
 const COLUMNS = ["Group", "State", "Lag", "15 minutes", "In flight", "Waiting", "Members", "Redelivered"];
 export function topicGroups(topic) {
-    const body = h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Groups of the topic" }, loading());
+    const body = h("div", { class: "scroll-x card", tabindex: "0", role: "region", "aria-label": "Groups of the topic" }, loading());
     return {
         element: body,
         async refresh() {

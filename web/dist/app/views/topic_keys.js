@@ -18,7 +18,7 @@ export function keys(topic, route) {
 class KeyTable {
     topic;
     element;
-    #table = h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Keys" }, loading());
+    #table = h("div", { class: "scroll-x card keys", tabindex: "0", role: "region", "aria-label": "Keys" }, loading());
     #prefix;
     #slider = h("input", { type: "range", min: 0, max: 1000, value: 1000, "aria-label": "Point in time" });
     #when = h("output", { class: "when" }, "now");

@@ -15,7 +15,7 @@ class Tail {
     element;
     #rows = h("div", { class: "events", "aria-live": "off" });
     #status = h("p", { class: "muted", role: "status" });
-    #filter = input({ type: "search", placeholder: "text in payload, key or headers" });
+    #filter = input({ type: "search", placeholder: "in payload, key, headers" });
     #cap = select([["5", "5 a second"], ["20", "20 a second"], ["100", "100 a second"]], "20");
     #pause;
     #timer;
