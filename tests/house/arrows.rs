@@ -45,7 +45,7 @@ const ROOMS: &[Room] = &[
         folder: "log",
         uses: Uses::Only(&["prombus-store"]),
         libraries: Some(Libraries {
-            always: &["rustix", "thiserror", "xxhash-rust"],
+            always: &["fs4", "rustix", "thiserror", "xxhash-rust"],
             optional: &["tokio"],
         }),
     },
