@@ -19,6 +19,7 @@ mod publish;
 mod pull;
 mod query;
 mod read;
+mod schemas;
 mod settle;
 mod state;
 mod topics;
@@ -46,6 +47,10 @@ pub use publish::{Envelope, PublishReply, is_event_header, publish_query};
 pub use pull::{Context, Delivery, Pull, Pulled, write_pulled};
 pub use query::{Query, QueryWriter};
 pub use read::{EventPage, ExportQuery, ReadQuery, write_event_page};
+pub use schemas::{
+    AffectedGroup, FailingEvent, RegisteredSchema, RetainedEvents, SchemaCheck, SchemaFinding,
+    SchemaList, SchemaQuery, SchemaSummary, SchemaVersion, TopicSchemas,
+};
 pub use settle::{FailedId, PublishedEvent, SettleReply};
 pub use state::{ListPage, ListQuery, StateItem, StateText, write_list_page};
 pub use topics::{Durability, TopicConfig, TopicInfo, TopicList};

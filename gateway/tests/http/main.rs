@@ -19,6 +19,7 @@ mod protocol;
 mod publish;
 mod pull;
 mod read;
+mod schemas;
 mod server;
 mod snap;
 mod sse;
