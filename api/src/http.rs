@@ -21,6 +21,7 @@ mod pull;
 mod query;
 mod read;
 mod schedules;
+mod schemas;
 mod settle;
 mod state;
 mod topics;
@@ -52,6 +53,10 @@ pub use pull::{Context, Delivery, Pull, Pulled, write_pulled};
 pub use query::{Query, QueryWriter, percent_encoded};
 pub use read::{EventPage, ExportQuery, ReadQuery, write_event_page};
 pub use schedules::{PendingSchedule, SchedulePage, ScheduleReply, SchedulesQuery};
+pub use schemas::{
+    AffectedGroup, FailingEvent, RegisteredSchema, RetainedEvents, SchemaCheck, SchemaFinding,
+    SchemaList, SchemaQuery, SchemaSummary, SchemaVersion, TopicSchemas,
+};
 pub use settle::{FailedId, PublishedEvent, SettleReply};
 pub use state::{ListPage, ListQuery, StateItem, StateText, write_list_page};
 pub use topics::{Durability, TopicConfig, TopicInfo, TopicList};

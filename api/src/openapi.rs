@@ -5,6 +5,7 @@ mod dashboard_paths;
 mod operation;
 mod paths;
 mod schema;
+mod schema_paths;
 mod schemas;
 mod strict;
 

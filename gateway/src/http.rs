@@ -29,6 +29,7 @@ mod pull;
 mod redrive;
 mod reply;
 mod schedules;
+mod schemas;
 mod settle;
 mod snap;
 mod sse;
@@ -60,7 +61,8 @@ use std::sync::Arc;
 
 /// A path and its handlers.
 struct Route {
-    /// As in the OpenAPI document; one segment may be `{topic}`, and `{key}` behind it, or `{id}`, is all that follows.
+    /// As in the OpenAPI document; one segment may be `{topic}`, and `{key}` or `{version}` behind it, or `{id}`, is all
+    /// that follows.
     path: &'static str,
     /// Whether it needs no token.
     is_open: bool,
@@ -136,6 +138,32 @@ const ROUTES: &[Route] = &[
     route(
         "/topics/{topic}/purge",
         &[(Method::POST, |call| Box::pin(topics::purge(call)))],
+    ),
+    route(
+        "/schemas",
+        &[(Method::GET, |call| Box::pin(schemas::list(call)))],
+    ),
+    route(
+        "/schemas/{topic}",
+        &[
+            (Method::GET, |call| Box::pin(schemas::get(call))),
+            (Method::POST, |call| Box::pin(schemas::register(call))),
+            (Method::DELETE, |call| Box::pin(schemas::remove(call))),
+        ],
+    ),
+    // Before the versions, which take whatever follows the topic.
+    route(
+        "/schemas/{topic}/check",
+        &[(Method::POST, |call| Box::pin(schemas::check(call)))],
+    ),
+    route(
+        "/schemas/{topic}/{version}",
+        &[
+            (Method::GET, |call| Box::pin(schemas::get_version(call))),
+            (Method::DELETE, |call| {
+                Box::pin(schemas::remove_version(call))
+            }),
+        ],
     ),
     route(
         "/groups",
@@ -369,7 +397,7 @@ fn find(path: &str) -> Option<(&'static Route, PathNames<'_>)> {
         };
         let rest = path.strip_prefix(before)?;
         let (topic, key) = match behind {
-            "/{key}" => rest
+            "/{key}" | "/{version}" => rest
                 .split_once('/')
                 .map(|(topic, key)| (topic, Some(key)))?,
             behind => (rest.strip_suffix(behind)?, None),

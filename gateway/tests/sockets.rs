@@ -29,6 +29,8 @@ mod metrics;
 mod protocol;
 #[path = "sockets/publish.rs"]
 mod publish;
+#[path = "sockets/schemas.rs"]
+mod schemas;
 #[path = "sockets/settle.rs"]
 mod settle;
 #[path = "sockets/slow_clients.rs"]

@@ -53,6 +53,7 @@ proptest! {
             snapshot_topic: flags[0].then(|| topic.clone()),
             snapshot_interval: numbers[1].map(|ms| Age { ms }),
             partitions: small,
+            schema: flags[1].then(|| "full".to_owned()),
         };
         prop_assert_eq!(&TopicConfig::parse(&config.to_json()).unwrap(), &config);
         prop_assert_eq!(&serde_json::from_slice::<TopicConfig>(&config.to_json()).unwrap(), &config);

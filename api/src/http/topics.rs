@@ -42,6 +42,10 @@ pub struct TopicConfig {
     /// How many partitions its keys are spread over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u32>,
+    /// What a new version of the topic's schema has to be beside the earlier ones. Left out in a request, it stays as it
+    /// is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
 }
 
 /// A topic as it is.
@@ -87,6 +91,7 @@ const TOPIC_FIELDS: &[&str] = &[
     "snapshot_topic",
     "snapshot_interval",
     "partitions",
+    "schema",
 ];
 
 impl<'a> FromJson<'a> for TopicConfig {
@@ -101,6 +106,7 @@ impl<'a> FromJson<'a> for TopicConfig {
             "snapshot_topic" => scanner.fill(&mut config.snapshot_topic),
             "snapshot_interval" => scanner.fill(&mut config.snapshot_interval),
             "partitions" => scanner.fill(&mut config.partitions),
+            "schema" => scanner.fill(&mut config.schema),
             _ => Err(ScanError::unknown(name, TOPIC_FIELDS, &[])),
         })?;
         Ok(config)
@@ -118,6 +124,7 @@ impl ToJson for TopicConfig {
             .field("snapshot_topic", &self.snapshot_topic)
             .field("snapshot_interval", &self.snapshot_interval)
             .field("partitions", &self.partitions)
+            .field("schema", &self.schema)
             .end();
     }
 }

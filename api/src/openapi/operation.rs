@@ -48,6 +48,13 @@ impl Operation {
         self.parameter("path", "id", true, &schema, description)
     }
 
+    /// The version of a schema behind it.
+    pub(super) fn version_in_path(self) -> Self {
+        let schema = json!({"type": "string"});
+        let description = "The number of the version, or `latest`.";
+        self.parameter("path", "version", true, &schema, description)
+    }
+
     /// A parameter that may be left out.
     pub(super) fn query(self, name: &str, schema: Value, description: &str) -> Self {
         self.parameter("query", name, false, &schema, description)

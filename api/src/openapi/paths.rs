@@ -3,6 +3,7 @@
 use super::dashboard_paths as dashboard;
 use super::operation::Operation;
 use super::schema::reference;
+use super::schema_paths as schemas;
 use serde_json::{Value, json};
 
 /// All paths with their operations.
@@ -21,6 +22,10 @@ pub(super) fn all() -> Value {
         "/topics": {"get": list_topics()},
         "/topics/{topic}": {"get": get_topic(), "put": put_topic(), "delete": delete_topic()},
         "/topics/{topic}/purge": {"post": purge_topic()},
+        "/schemas": {"get": schemas::list()},
+        "/schemas/{topic}": {"get": schemas::get(), "post": schemas::register(), "delete": schemas::remove()},
+        "/schemas/{topic}/check": {"post": schemas::check()},
+        "/schemas/{topic}/{version}": {"get": schemas::get_version(), "delete": schemas::remove_version()},
         "/groups": {"get": list_groups(), "patch": change_group(), "delete": remove_group()},
         "/groups/pause": {"post": pause_group()},
         "/groups/resume": {"post": resume_group()},

@@ -3,6 +3,7 @@
 mod dashboard;
 mod events;
 mod groups;
+pub(super) mod registry;
 mod settling;
 mod topics;
 
@@ -16,6 +17,7 @@ pub(super) fn all() -> Value {
     let parts = [
         events::all(),
         topics::all(),
+        registry::all(),
         groups::all(),
         settling::all(),
         dashboard::all(),

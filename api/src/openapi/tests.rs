@@ -2,6 +2,7 @@
 
 mod dashboard_samples;
 mod samples;
+mod schema_samples;
 
 use super::*;
 use samples::samples;

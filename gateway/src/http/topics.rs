@@ -45,11 +45,15 @@ pub(super) async fn put(mut call: Call) -> Result<Response, ApiError> {
         call.allow(Action::Publish, topic, None)?;
     }
     let present = bus.topic(&call.topic).ok();
-    let config = TopicConfig {
-        // It has its own place, and is not a setting that this replaces.
-        schema: present
+    let schema = match &wanted.schema {
+        Some(mode) => Some(super::schemas::parse_mode(mode)?),
+        // Older clients do not know it, and would take it away.
+        None => present
             .as_ref()
             .and_then(|info| TopicConfig::of(info).schema),
+    };
+    let config = TopicConfig {
+        schema,
         ..bus_config(wanted)
     };
     match present {
@@ -104,6 +108,7 @@ fn wire_config(config: TopicConfig) -> WireConfig {
         snapshot_topic: config.snapshot_topic,
         snapshot_interval: config.snapshot_interval_ms.map(age),
         partitions: config.partitions,
+        schema: config.schema.map(|mode| mode.to_string()),
     }
 }
 

@@ -21,6 +21,7 @@ mod publish;
 mod pull;
 mod read;
 mod schedules;
+mod schemas;
 mod server;
 mod snap;
 mod sse;

@@ -4,6 +4,10 @@ use crate::{FINE, Pair, closed, pair};
 use serde_json::{Value, json};
 
 pub(crate) fn choices() -> Vec<Pair> {
+    [unions(), conditions()].concat()
+}
+
+fn unions() -> Vec<Pair> {
     let s = || json!({"type": "string"});
     let i = || json!({"type": "integer"});
     let circle = || {
@@ -75,6 +79,12 @@ pub(crate) fn choices() -> Vec<Pair> {
             FINE,
             FINE,
         ),
+    ]
+}
+
+fn conditions() -> Vec<Pair> {
+    let s = || json!({"type": "string"});
+    vec![
         pair(
             "allOf taken apart",
             json!({"allOf": [s(), {"maxLength": 5}]}),

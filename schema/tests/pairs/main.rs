@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 /// What is expected: compatible, or the rule that is broken first.
 const FINE: &str = "";
 
+#[derive(Clone)]
 struct Pair {
     name: &'static str,
     old: Value,

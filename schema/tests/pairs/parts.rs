@@ -4,11 +4,19 @@ use crate::{FINE, Pair, closed, pair};
 use serde_json::{Value, json};
 
 pub(crate) fn objects() -> Vec<Pair> {
+    [
+        named_properties(),
+        other_properties(),
+        sizes_and_dependencies(),
+    ]
+    .concat()
+}
+
+fn named_properties() -> Vec<Pair> {
     let a = json!({"a": {"type": "string"}});
     let ab = json!({"a": {"type": "string"}, "b": {"type": "integer"}});
     let ab_default = json!({"a": {"type": "string"}, "b": {"type": "integer", "default": 0}});
     let open = |properties: &Value, required: &[&str]| json!({"type": "object", "properties": properties, "required": required});
-    let extra = |schema: Value| json!({"type": "object", "additionalProperties": schema});
     vec![
         pair(
             "optional added to a closed model",
@@ -66,6 +74,13 @@ pub(crate) fn objects() -> Vec<Pair> {
             "additional_properties_narrowed",
             FINE,
         ),
+    ]
+}
+
+fn other_properties() -> Vec<Pair> {
+    let ab = json!({"a": {"type": "string"}, "b": {"type": "integer"}});
+    let extra = |schema: Value| json!({"type": "object", "additionalProperties": schema});
+    vec![
         pair(
             "additional of a type added",
             extra(json!(true)),
@@ -125,6 +140,13 @@ pub(crate) fn objects() -> Vec<Pair> {
             FINE,
             "additional_properties_narrowed",
         ),
+    ]
+}
+
+fn sizes_and_dependencies() -> Vec<Pair> {
+    let ab = json!({"a": {"type": "string"}, "b": {"type": "integer"}});
+    let open = |properties: &Value, required: &[&str]| json!({"type": "object", "properties": properties, "required": required});
+    vec![
         pair(
             "maxProperties follows from a closed model",
             closed(ab.clone(), &[]),

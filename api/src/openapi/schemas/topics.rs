@@ -58,6 +58,14 @@ fn config() -> Value {
                 "partitions",
                 count("How many partitions its keys are spread over."),
             ),
+            (
+                "schema",
+                word(
+                    "What a new version of its schema has to be beside the earlier ones; `backward` where it is not \
+                     said. Left out in a request, it stays as it is. The schemas themselves are at `/schemas`.",
+                    super::registry::MODES,
+                ),
+            ),
         ],
     )
 }

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 pub(super) fn samples() -> Vec<(&'static str, Value)> {
     let mut samples = event_samples();
     samples.extend(topic_samples());
+    samples.extend(super::schema_samples::samples());
     samples.extend(group_samples());
     samples.extend(settling_samples());
     samples.extend(pull_samples());
@@ -252,6 +253,7 @@ fn topic_config() -> TopicConfig {
         snapshot_topic: Some(text()),
         snapshot_interval: Some(Age { ms: 1 }),
         partitions: Some(1),
+        schema: Some("backward".to_owned()),
     }
 }
 
