@@ -11,6 +11,9 @@
 //!
 //! It parses and encodes; names, sizes and payloads are validated by the bus.
 
+// The OpenAPI document lists all routes in one json! literal, which expands by recursion.
+#![recursion_limit = "256"]
+
 mod code;
 mod error;
 pub mod frames;

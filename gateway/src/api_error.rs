@@ -8,8 +8,8 @@ use crate::limits::RateLimited;
 use prombus::ReadError;
 use prombus::error::{
     AckPublishError, AdminError, GroupError, GroupMismatch, InvalidField, InvalidGroup,
-    InvalidPattern, InvalidTopic, PublishError, ScheduleError, SchemaError, SettleError, StateError,
-    SubscribeError,
+    InvalidPattern, InvalidTopic, PublishError, ScheduleError, SchemaError, SettleError,
+    StateError, SubscribeError,
 };
 use prombus_api::frames::ErrorDetails;
 use prombus_api::{Code, FrameError, ParseError};

@@ -4,8 +4,8 @@ use futures_core::Stream;
 use futures_sink::Sink;
 use prombus_api::Code;
 use prombus_api::frames::{
-    Ack, ClientFrames, DeliveryContext, PublishedFrame, Request, write_ack_published, write_error,
-    write_event, write_ok, write_published, write_subscribed,
+    Ack, ClientFrames, DeliveryContext, ErrorDetails, PublishedFrame, Request, write_ack_published,
+    write_error, write_event, write_ok, write_published, write_subscribed,
 };
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -161,7 +161,13 @@ impl Broker {
                 let corr = frame.corr.as_deref();
                 separate(&mut out);
                 if matches!(fault, Some(Fault::ShuttingDown(limit)) if frames > limit) {
-                    write_error(&mut out, Code::ShuttingDown, "going down", corr, None);
+                    write_error(
+                        &mut out,
+                        Code::ShuttingDown,
+                        "going down",
+                        corr,
+                        ErrorDetails::default(),
+                    );
                     continue;
                 }
                 if let Request::Subscribe(subscribe) = &frame.request {
@@ -187,7 +193,7 @@ impl Broker {
                 && frames >= limit
             {
                 let mut out = Vec::new();
-                write_error(&mut out, code, "it is over", None, None);
+                write_error(&mut out, code, "it is over", None, ErrorDetails::default());
                 send(&mut socket, out).await;
                 return None;
             }
@@ -246,7 +252,7 @@ impl State {
                 let token = auth.token.as_deref().map(str::to_owned);
                 self.tokens.push(token.clone());
                 if let Some(&code) = token.and_then(|token| self.refused.get(&token)) {
-                    write_error(out, code, "no", corr, None);
+                    write_error(out, code, "no", corr, ErrorDetails::default());
                     return;
                 }
             }
@@ -254,7 +260,7 @@ impl State {
                 let start = subscribe.options.start.clone();
                 self.seen.push(format!("SUBSCRIBE {start:?}"));
                 match self.subscribe_error {
-                    Some(code) => write_error(out, code, "no", corr, None),
+                    Some(code) => write_error(out, code, "no", corr, ErrorDetails::default()),
                     None => {
                         write_subscribed(out, subscribe.group.as_deref().unwrap_or("made"), corr)
                     }
@@ -298,7 +304,13 @@ impl State {
             .collect();
         let is_held = |at: &usize| self.group.leases.get(at) == Some(&number);
         if !places.iter().all(is_held) {
-            return write_error(out, Code::LeaseLost, "it is not yours", corr, None);
+            return write_error(
+                out,
+                Code::LeaseLost,
+                "it is not yours",
+                corr,
+                ErrorDetails::default(),
+            );
         }
         for at in places {
             *self.group.settled.entry(at).or_default() += 1;

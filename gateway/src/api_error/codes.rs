@@ -5,8 +5,7 @@ use crate::auth::AuthError;
 use prombus::ReadError;
 use prombus::error::{
     AckPublishError, AdminError, GroupError, PublishError, ScheduleError, SchemaError, SettleError,
-    StateError,
-    SubscribeError,
+    StateError, SubscribeError,
 };
 use prombus_api::Code;
 
