@@ -108,21 +108,6 @@ impl Process {
         Ok(kilobytes.trim().parse::<u64>()? << 10)
     }
 
-    /// How long it has had a processor, on all cores together.
-    pub fn processor_time(&self) -> Outcome<Duration> {
-        let mut nanos = 0;
-        for thread in fs::read_dir(format!("/proc/{}/task", self.id()))? {
-            // A thread may end between its listing and its reading.
-            let Ok(schedstat) = fs::read_to_string(thread?.path().join("schedstat")) else {
-                continue;
-            };
-            let first = schedstat.split_whitespace().next();
-            let first = first.ok_or_else(|| format!("nothing tells the work of {}", self.name))?;
-            nanos += first.parse::<u64>()?;
-        }
-        Ok(Duration::from_nanos(nanos))
-    }
-
     fn spawn(command: &mut Command) -> Outcome<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command
@@ -189,7 +174,6 @@ mod tests {
         assert_eq!(line, "ready\n");
         process.check().unwrap();
         assert!(process.resident_bytes().unwrap() > 0);
-        assert!(process.processor_time().unwrap() > Duration::ZERO);
         process.pause().unwrap();
         process.stop().unwrap();
     }

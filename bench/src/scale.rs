@@ -1,7 +1,5 @@
 //! How much is measured: enough to mean something, or just enough to see that every row works.
 
-use std::time::Duration;
-
 /// The sizes of all measurements.
 #[derive(Debug, Clone)]
 pub(crate) struct Scale {
@@ -33,9 +31,6 @@ pub(crate) struct Scale {
     pub(crate) behind_events: u64,
     /// Connections to the server that are subscribed and wait.
     pub(crate) idle_connections: usize,
-    /// Numbers of topics of a server that does nothing but record what it does, and how long it is watched.
-    pub(crate) history_topics: Vec<usize>,
-    pub(crate) history_watch: Duration,
     /// Connections to the server that publish and consume at once.
     pub(crate) busy_connections: usize,
     /// Events that are published to the server and consumed as fast as it goes.
@@ -89,8 +84,6 @@ impl Scale {
             groups: vec![1, 10, 100, 1_000],
             behind_events: 200_000,
             idle_connections: 2_000,
-            history_topics: vec![1, 10_000, 100_000],
-            history_watch: Duration::from_secs(20),
             busy_connections: 200,
             busy_events: 400_000,
             export_events: 1_000_000,
@@ -129,8 +122,6 @@ impl Scale {
             groups: vec![1, 4],
             behind_events: 2_000,
             idle_connections: 20,
-            history_topics: vec![1, 50],
-            history_watch: Duration::from_millis(200),
             busy_connections: 5,
             busy_events: 2_000,
             export_events: 3_000,

@@ -4,7 +4,6 @@
 mod cores;
 mod export;
 mod fair;
-mod history;
 mod idle;
 mod latency;
 
@@ -24,10 +23,6 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "idle",
         run: idle::run,
-    },
-    Row {
-        name: "history",
-        run: history::run,
     },
     Row {
         name: "fair",

@@ -32,11 +32,13 @@ for number in 1 2 3; do
   curl -fsS -X POST "$url/publish/orders?key=k$number" -d "$number" >/dev/null
 done
 
-# /sse has no end, and /metrics is text. positive_data_acceptance is left out: a name that the document allows need not
+# It keeps what it learned in the folder that it runs in.
+cd "$tools"
+# /sse has no end, /metrics is text, and the body of /import is lines, which schemathesis cannot write. positive_data_acceptance is left out: a name that the document allows need not
 # exist, which is an error of its own.
 "$tools/bin/schemathesis" run "$url/openapi.json" \
   --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,negative_data_rejection \
   --phases examples,coverage,fuzzing --max-examples "$examples" --seed 1 --workers 1 \
-  --request-timeout 20 --exclude-path /sse --exclude-path /metrics --no-color
+  --request-timeout 20 --exclude-path /sse --exclude-path /metrics --exclude-path /import --no-color
 
 kill -0 "$server" || { echo "the server is gone:"; cat "$log"; exit 1; }

@@ -1,11 +1,10 @@
 //! The routes that show the whole at a glance.
 
-use super::operation::Operation;
+use super::operation::{Operation, flag};
 use super::schema::reference;
 use serde_json::{Value, json};
 
 pub(super) fn history() -> Value {
-    let flag = json!({"type": "integer", "enum": [0, 1], "default": 0});
     Operation::new("history", "Rates and sizes of the last 15 minutes")
         .query(
             "after",
@@ -14,7 +13,7 @@ pub(super) fn history() -> Value {
         )
         .query(
             "follow",
-            flag,
+            flag("0"),
             "Go on with server-sent events, a History each.",
         )
         .replies(
@@ -22,7 +21,7 @@ pub(super) fn history() -> Value {
             "The samples. It needs a token that may read or administer all topics.",
             json!({
                 "application/json": {"schema": reference("History")},
-                "text/event-stream": {"schema": {"type": "string"}},
+                "text/event-stream": {},
             }),
         )
         .build()
@@ -89,7 +88,7 @@ pub(super) fn causes() -> Value {
 
 /// The parameters of a page.
 pub(super) fn page(operation: Operation, columns: &[&str]) -> Operation {
-    let limit = json!({"type": "integer", "minimum": 1, "maximum": 200});
+    let limit = json!({"type": "integer", "minimum": 1});
     let sort = json!({"type": "string", "enum": columns, "default": columns[0]});
     let order = json!({"type": "string", "enum": ["asc", "desc"], "default": "asc"});
     let text = || json!({"type": "string"});
@@ -97,7 +96,7 @@ pub(super) fn page(operation: Operation, columns: &[&str]) -> Operation {
         .query(
             "limit",
             limit,
-            "The most rows; with it the reply is a page.",
+            "The most rows, up to 200; with it the reply is a page.",
         )
         .query("offset", count(), "With a limit: rows to skip.")
         .query(

@@ -95,6 +95,13 @@ impl Operation {
         self.bodies(json!({"application/json": {"schema": reference(schema)}}))
     }
 
+    /// A body of JSON with this schema that may be left out.
+    pub(super) fn optional_body(self, schema: &str) -> Self {
+        let mut operation = self.body(schema);
+        operation.fields["requestBody"]["required"] = Value::Bool(false);
+        operation
+    }
+
     /// A body by media type.
     pub(super) fn bodies(mut self, content: Value) -> Self {
         let body = json!({"required": true, "content": content});
@@ -169,4 +176,9 @@ impl Operation {
         }));
         self
     }
+}
+
+/// A parameter that is yes or no; nothing behind its name is yes.
+pub(super) fn flag(default: &str) -> Value {
+    json!({"type": "string", "enum": ["0", "1", "true", "false", ""], "default": default})
 }

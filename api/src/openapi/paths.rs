@@ -1,7 +1,7 @@
 //! The routes.
 
 use super::dashboard_paths as dashboard;
-use super::operation::Operation;
+use super::operation::{Operation, flag};
 use super::schema::reference;
 use super::schema_paths as schemas;
 use serde_json::{Value, json};
@@ -70,8 +70,8 @@ fn publish() -> Value {
         .query("deliver_at", count(), "Publish at this time, in epoch milliseconds.")
         .query("delay_ms", count(), "Publish after so many milliseconds.")
         .query("every", text(), "Publish again and again: an interval or a cron line with an optional time zone.")
-        .query("catch_up", json!({"type": "integer", "enum": [0, 1]}), "Publish also for each time that was missed while the server was down.")
-        .query("envelope", json!({"type": "integer", "enum": [0, 1]}), "With NDJSON: each line is an envelope around its payload.")
+        .query("catch_up", flag("0"), "Publish also for each time that was missed while the server was down.")
+        .query("envelope", flag("0"), "With NDJSON: each line is an envelope around its payload.")
         .header("Idempotency-Key", "The same as `id`.")
         .header("If-Match", "The ETag of the key's `/snap`, or its seq in quotes: the same as `expect_key_seq`.")
         .header("traceparent", "Becomes a header of the event, like `tracestate` and everything that begins with `x-`.")
@@ -151,7 +151,7 @@ fn replay() -> Value {
 
 fn export() -> Value {
     let count = || json!({"type": "integer", "minimum": 0});
-    let ndjson = json!({"type": "integer", "enum": [0, 1], "default": 1});
+    let ndjson = flag("1");
     Operation::new("export", "Stream stored events, ascending by ts and then seq")
         .required_query("topic", "The topic.")
         .query("fromTs", count(), "The earliest time.")
@@ -159,7 +159,7 @@ fn export() -> Value {
         .query("ndjson", ndjson, "A record on each line, or an array.")
         .query("afterId", json!({"type": "string"}), "Only what comes after this event.")
         .query("key", json!({"type": "string"}), "Only events with this key.")
-        .query("gzip", json!({"type": "integer", "enum": [0, 1]}), "The same as `Accept-Encoding: gzip`.")
+        .query("gzip", flag("0"), "The same as `Accept-Encoding: gzip`.")
         .replies("200", "Every event of the range exactly once; gzip on request.", json!({
             "application/x-ndjson": {"schema": {"type": "string", "description": "A Record on each line."}},
             "application/json": {"schema": {"type": "array", "items": reference("Record")}},
@@ -286,7 +286,7 @@ fn list_topics() -> Value {
             "200",
             "In the order of their names, or as the page says.",
             json!({
-                "application/json": {"schema": {"oneOf": [reference("TopicList"), reference("TopicPage")]}},
+                "application/json": {"schema": {"anyOf": [reference("TopicList"), reference("TopicPage")]}},
             }),
         )
         .build()
@@ -302,7 +302,7 @@ fn get_topic() -> Value {
 fn put_topic() -> Value {
     Operation::new("putTopic", "Make a topic, or set how it is kept")
         .topic_in_path()
-        .body("TopicConfig")
+        .optional_body("TopicConfig")
         .reply("The topic.", "TopicInfo")
         .build()
 }
@@ -383,7 +383,7 @@ fn list_groups() -> Value {
             "200",
             "In the order of their names, or as the page says.",
             json!({
-                "application/json": {"schema": {"oneOf": [reference("GroupList"), reference("GroupPage")]}},
+                "application/json": {"schema": {"anyOf": [reference("GroupList"), reference("GroupPage")]}},
             }),
         )
         .build()
@@ -449,7 +449,6 @@ fn dead_letters() -> Value {
 }
 
 fn remove_dead_letters() -> Value {
-    let flag = || json!({"type": "integer", "enum": [0, 1]});
     Operation::new("removeDeadLetters", "Remove dead letters of a topic")
         .required_query("topic", "The topic that the events came from.")
         .query(
@@ -459,10 +458,10 @@ fn remove_dead_letters() -> Value {
         )
         .query(
             "redriven",
-            flag(),
+            flag("0"),
             "Those that were sent to their topic again.",
         )
-        .query("all", flag(), "All of them.")
+        .query("all", flag("0"), "All of them.")
         .reply("How many were removed.", "RemovedLetters")
         .build()
 }

@@ -2,7 +2,7 @@
 //! other fields than theirs. Applied to the whole document by the names of fields and parameters, so that no description
 //! can forget it.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The largest integer that every JSON reader keeps exactly.
 const MAX_INTEGER: u64 = 9_007_199_254_740_991;
@@ -33,6 +33,7 @@ pub(super) fn apply(document: &mut Value) {
         if let Some(Value::Object(schema)) = schemas.get_mut(name) {
             // An import takes whole records, whose position it ignores.
             schema.insert("additionalProperties".to_owned(), json!(name == "Envelope"));
+            allow_null(schema);
         }
     }
     for name in SETTLES {
@@ -44,6 +45,26 @@ pub(super) fn apply(document: &mut Value) {
     if let Some(Value::Object(schema)) = schemas.get_mut("Seek") {
         let one = ["from", "ts", "afterId", "seq"].map(|name| json!({"required": [name]}));
         schema.insert("anyOf".to_owned(), json!(one));
+    }
+}
+
+/// A field that may be left out may be `null` as well.
+fn allow_null(schema: &mut Map<String, Value>) {
+    let required = schema.get("required").and_then(Value::as_array);
+    let required = required.cloned().unwrap_or_default();
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else {
+        return;
+    };
+    for (name, property) in properties {
+        if required.contains(&json!(name)) {
+            continue;
+        }
+        if let Some(kind) = property.get("type").and_then(Value::as_str) {
+            property["type"] = json!([kind, "null"]);
+        }
+        if let Some(Value::Array(words)) = property.get_mut("enum") {
+            words.push(Value::Null);
+        }
     }
 }
 
@@ -132,6 +153,8 @@ mod tests {
         let schemas = &document["components"]["schemas"];
         assert_eq!(schemas["Pull"]["additionalProperties"], false);
         assert_eq!(schemas["Pull"]["properties"]["max"]["minimum"], 1);
+        let kinds = json!(["integer", "null"]);
+        assert_eq!(schemas["Pull"]["properties"]["max"]["type"], kinds);
         assert_eq!(schemas["Pulled"]["additionalProperties"], Value::Null);
         assert_eq!(schemas["Pulled"]["properties"]["group"]["maxLength"], 128);
     }

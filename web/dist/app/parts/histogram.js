@@ -12,7 +12,7 @@ export class TimeHistogram {
         this.onChoose = onChoose;
         this.#plot = h("div", { class: "histogram-plot", role: "img" });
         this.#label = h("div", { class: "histogram-label" });
-        this.element = h("div", { class: "histogram" }, this.#plot, this.#label);
+        this.element = h("div", { class: "histogram", hidden: true }, this.#plot, this.#label);
         this.#plot.addEventListener("pointerdown", (event) => this.#begin(event));
         this.#plot.addEventListener("pointermove", (event) => this.#move(event));
         this.#plot.addEventListener("pointerup", (event) => this.#end(event));
