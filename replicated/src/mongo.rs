@@ -7,8 +7,10 @@
 
 mod follow;
 mod open;
+mod url;
 
 pub use open::OpenError;
+pub use url::{InvalidUrl, MongoUrl};
 
 use crate::message::Message;
 use crate::{AppendError, Bounds, Description, Follower, SharedLog, Unavailable};
@@ -19,8 +21,8 @@ use mongodb::error::{Error, ErrorKind, WriteFailure};
 use mongodb::options::{Acknowledgment, WriteConcern};
 use mongodb::{Collection, Database};
 use prombus_store::{Answer, Durability};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -35,8 +37,8 @@ const META_ID: &str = "log";
 const MAX_MESSAGE_BYTES: usize = 8_000_000;
 /// How long an append waits for its answer.
 const APPEND_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the end of the log is trusted without having been seen. A node that was stopped for longer may find that
-/// what it takes for the end was trimmed.
+/// How long the end of the log is trusted without having been seen. Meanwhile what is taken for the end may have been
+/// trimmed, or a failover may have taken back what one server alone had acknowledged.
 const TRUSTED: Duration = Duration::from_secs(1);
 /// After how many numbers that were taken the end of the log is looked up.
 const TAKEN_IN_A_ROW: u32 = 4;
@@ -58,6 +60,8 @@ struct Shared {
     has_change_streams: bool,
     /// The last number that is known to be taken.
     last: AtomicU64,
+    /// When that was seen, or begun to be looked up; none where it has to be looked up before it is built on.
+    seen: Mutex<Option<Instant>>,
     /// Wakes the follower: this node appended, or the change stream said so.
     appended: Notify,
 }
@@ -70,6 +74,7 @@ impl MongoLog {
             description,
             has_change_streams,
             last: AtomicU64::new(0),
+            seen: Mutex::new(None),
             appended: Notify::new(),
         };
         Self {
@@ -80,38 +85,57 @@ impl MongoLog {
 
 impl Shared {
     async fn append(&self, message: Bytes, durability: Durability) -> Result<u64, AppendError> {
-        let concern = concern(durability);
-        let mut trusted_since = Instant::now();
-        if self.last.load(Ordering::Relaxed) == 0 {
-            self.look_up_end().await.map_err(rejected)?;
+        let appended = self.try_append(message, durability).await;
+        if appended.is_err() {
+            // There may be another primary by now, which does not have everything.
+            self.see(None);
         }
+        appended
+    }
+
+    async fn try_append(&self, message: Bytes, durability: Durability) -> Result<u64, AppendError> {
+        let concern = concern(durability);
         let mut document = document(&message);
         let mut taken = 0;
         loop {
+            let began = Instant::now();
+            if !self.is_trusted() {
+                self.look_up_end().await.map_err(rejected)?;
+            }
             let place = self.last.load(Ordering::Relaxed) + 1;
             document.insert("_id", signed(place));
             let insert = self.commits.insert_one(&document);
             match insert.write_concern(concern.clone()).await {
                 Ok(_) => {
-                    if trusted_since.elapsed() > TRUSTED && self.was_trimmed(place).await? {
-                        trusted_since = Instant::now();
+                    // A node that was stopped meanwhile built on an end that may be long gone.
+                    if !self.is_trusted() && self.was_trimmed(place).await? {
                         continue;
                     }
                     self.last.fetch_max(place, Ordering::Relaxed);
+                    self.see(Some(began));
                     self.appended.notify_one();
                     return Ok(place);
                 }
                 Err(error) if is_duplicate(&error) => {
                     self.last.fetch_max(place, Ordering::Relaxed);
+                    self.see(Some(began));
                     taken += 1;
                     if taken % TAKEN_IN_A_ROW == 0 {
                         self.look_up_end().await.map_err(rejected)?;
-                        trusted_since = Instant::now();
                     }
                 }
                 Err(error) => return Err(append_error(&error)),
             }
         }
+    }
+
+    fn is_trusted(&self) -> bool {
+        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.is_some_and(|seen| seen.elapsed() < TRUSTED)
+    }
+
+    fn see(&self, when: Option<Instant>) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = when;
     }
 
     /// Whether a message was stored below where the log begins by now; then it is removed again.
@@ -125,13 +149,16 @@ impl Shared {
         }
         let stray = self.commits.delete_one(doc! { "_id": signed(place) });
         stray.await.map_err(unknown)?;
-        self.last.fetch_max(bounds.last, Ordering::Relaxed);
+        self.last.store(bounds.last, Ordering::Relaxed);
         Ok(true)
     }
 
+    /// Sees where the log ends now, which is before where it ended if a failover took something back.
     async fn look_up_end(&self) -> Result<(), Error> {
+        let began = Instant::now();
         let bounds = self.bounds().await?;
-        self.last.fetch_max(bounds.last, Ordering::Relaxed);
+        self.last.store(bounds.last, Ordering::Relaxed);
+        self.see(Some(began));
         Ok(())
     }
 

@@ -51,6 +51,9 @@ impl MongoLog {
             .server_selection_timeout
             .get_or_insert(SELECTION_TIMEOUT);
         options.app_name.get_or_insert_with(|| "prombus".to_owned());
+        // A retry by the driver may go to another primary, where the message before this one is missing. The node sends
+        // again by itself, at a place that it looks up.
+        options.retry_writes = Some(false);
         let name = options.default_database.clone();
         let name = name.unwrap_or_else(|| DEFAULT_DATABASE.to_owned());
         let hosts: Vec<String> = options.hosts.iter().map(ToString::to_string).collect();

@@ -1,0 +1,9 @@
+//! The replicated store in a MongoDB database: the conformance suite, what the log is, and what happens when the server is
+//! killed or somebody edits the collection.
+#![cfg(test)]
+#![cfg(feature = "mongo")]
+
+mod collection;
+mod conformance;
+mod failures;
+mod server;
