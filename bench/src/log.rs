@@ -13,6 +13,7 @@ mod open;
 mod payloads;
 mod publish;
 mod read;
+mod schemas;
 mod stored;
 mod topics;
 mod wide;
@@ -36,6 +37,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "publish",
         run: publish::run,
+    },
+    Row {
+        name: "schemas",
+        run: schemas::run,
     },
     Row {
         name: "deliver",

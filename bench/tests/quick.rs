@@ -7,11 +7,12 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const LOG_ROWS: [&str; 14] = [
+const LOG_ROWS: [&str; 15] = [
     "append",
     "group-commit",
     "latency",
     "publish",
+    "schemas",
     "deliver",
     "read",
     "topics",

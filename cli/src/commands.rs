@@ -20,6 +20,7 @@ mod publish;
 mod replay;
 mod restore;
 mod schedule;
+mod schema;
 mod serve;
 mod subscribe;
 mod token;
@@ -62,6 +63,7 @@ enum Command {
     Export(export::Export),
     Import(import::Import),
     Topic(topic::Topic),
+    Schema(schema::Schema),
     Group(group::Group),
     Diff(diff::Diff),
     Dlq(dlq::Dlq),
@@ -102,6 +104,7 @@ impl Cli {
             Command::Export(export) => export.run().map(done),
             Command::Import(import) => import.run(format),
             Command::Topic(topic) => topic.run(format).map(done),
+            Command::Schema(schema) => schema.run(format),
             Command::Group(group) => group.run(format).map(done),
             Command::Diff(diff) => diff.run(format).map(done),
             Command::Dlq(dlq) => dlq.run(format),

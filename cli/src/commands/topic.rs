@@ -79,6 +79,10 @@ struct Set {
     /// How often that happens, e.g. 30s; `none` for the default
     #[arg(long, value_name = "AGE", value_parser = or_none(time::parse_age))]
     snapshot_interval: Option<OrNone<Age>>,
+    /// What a new version of its schema has to be beside the earlier ones: none, backward, forward, full, or one of these
+    /// with _transitive
+    #[arg(long, value_name = "MODE")]
+    schema: Option<prombus::Compatibility>,
 }
 
 #[derive(Debug, Args)]
@@ -167,6 +171,9 @@ impl Set {
         }
         change(&mut config.snapshot_topic, self.snapshot_topic.clone());
         change(&mut config.snapshot_interval, self.snapshot_interval);
+        if let Some(mode) = self.schema {
+            config.schema = Some(mode.to_string());
+        }
         let body = serde_json::to_vec(&config)?;
         remote.send(Method::PUT, &path(&self.topic), &body)
     }
@@ -211,6 +218,8 @@ fn kept(config: &TopicConfig) -> String {
     words.extend(config.compaction.then(|| "compacted".to_owned()));
     let snapshot = config.snapshot_topic.as_ref();
     words.extend(snapshot.map(|topic| format!("snapshot in {topic}")));
+    let schema = config.schema.as_ref();
+    words.extend(schema.map(|mode| format!("schema {mode}")));
     words.join(", ")
 }
 

@@ -2,7 +2,7 @@
 
 use crate::size;
 use anyhow::{Context, bail};
-use prombus::{Durability, Pattern, TopicConfig, check_topic};
+use prombus::{Compatibility, Durability, Pattern, TopicConfig, check_topic};
 use prombus_api::http::Age;
 use prombus_gateway::limits::Rate;
 use serde::Deserialize;
@@ -23,6 +23,8 @@ pub(crate) struct TopicEntry {
     compaction: bool,
     snapshot_topic: Option<String>,
     snapshot_interval: Option<Age>,
+    /// What a new version of its schema has to be beside the earlier ones.
+    schema: Option<String>,
     /// Headers that `/find` looks up.
     #[serde(default)]
     pub(crate) index_headers: Vec<String>,
@@ -42,6 +44,9 @@ impl TopicEntry {
             check_topic(&self.name).with_context(about)?;
         } else {
             Pattern::for_topics(&self.name).with_context(about)?;
+        }
+        if let Some(mode) = &self.schema {
+            mode.parse::<Compatibility>().with_context(about)?;
         }
         if let Some(rate) = self.publish {
             rate.check("publish").with_context(about)?;
@@ -68,6 +73,7 @@ impl TopicEntry {
             compaction: self.compaction,
             snapshot_topic: self.snapshot_topic.clone(),
             snapshot_interval_ms: self.snapshot_interval.map(|age| age.ms),
+            schema: self.schema.as_ref().and_then(|mode| mode.parse().ok()),
             ..TopicConfig::default()
         }
     }

@@ -39,8 +39,13 @@ pub(super) async fn declare(bus: &Bus, config: &Config) -> anyhow::Result<()> {
 
 async fn declare_all(bus: &Bus, topics: &[TopicEntry]) -> Result<(), (String, AdminError)> {
     for topic in topics {
-        let wanted = topic.config();
-        let declared = match bus.topic(&topic.name) {
+        let mut wanted = topic.config();
+        let present = bus.topic(&topic.name);
+        if let (None, Ok(info)) = (wanted.schema, &present) {
+            // It may have been set when a schema was registered, and the configuration says nothing else.
+            wanted.schema = TopicConfig::of(info).schema;
+        }
+        let declared = match present {
             Ok(info) if TopicConfig::of(&info) == wanted => Ok(()),
             Ok(_) => bus.configure_topic(&topic.name, &wanted).await,
             Err(AdminError::UnknownTopic(_)) => bus.create_topic(&topic.name, &wanted).await,

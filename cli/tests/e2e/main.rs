@@ -22,6 +22,7 @@ mod projector;
 mod raw_socket;
 mod readme;
 mod schedules;
+mod schemas;
 mod server;
 mod slips;
 mod soak;

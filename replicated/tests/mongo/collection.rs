@@ -189,11 +189,11 @@ async fn what_is_no_log_of_this_version_is_refused() {
     meta.update_one(doc! { "_id": "log" }, newer)
         .await
         .expect("edited");
-    let error = MongoLog::open(&url).await.err().expect("newer");
+    let error = MongoLog::open(&url).await.expect_err("newer");
     assert_eq!(error, OpenError::NewerFormat { format: 99 });
     let nobody = "mongodb://127.0.0.1:1/orders?serverSelectionTimeoutMS=200";
-    let error = MongoLog::open(nobody).await.err().expect("nobody");
+    let error = MongoLog::open(nobody).await.expect_err("nobody");
     assert!(matches!(error, OpenError::Failed { .. }), "{error}");
-    let error = MongoLog::open("mongodb://").await.err().expect("no host");
+    let error = MongoLog::open("mongodb://").await.expect_err("no host");
     assert!(matches!(error, OpenError::BadUrl { .. }), "{error}");
 }

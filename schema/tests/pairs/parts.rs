@@ -200,9 +200,6 @@ fn sizes_and_dependencies() -> Vec<Pair> {
 }
 
 pub(crate) fn arrays() -> Vec<Pair> {
-    let list = |items: Value| json!({"type": "array", "items": items});
-    let int = || json!({"type": "integer"});
-    let num = || json!({"type": "number"});
     vec![
         pair(
             "items widened",
@@ -282,4 +279,16 @@ pub(crate) fn arrays() -> Vec<Pair> {
             "size_narrowed",
         ),
     ]
+}
+
+fn list(items: Value) -> Value {
+    json!({"type": "array", "items": items})
+}
+
+fn int() -> Value {
+    json!({"type": "integer"})
+}
+
+fn num() -> Value {
+    json!({"type": "number"})
 }
