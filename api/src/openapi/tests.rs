@@ -64,7 +64,7 @@ fn operations_have_their_own_ids_and_their_path_parameters() {
                 .cloned()
                 .unwrap_or_default();
             let in_path = parameters.iter().any(|parameter| parameter["in"] == "path");
-            assert_eq!(path.contains("{topic}"), in_path, "{path}");
+            assert_eq!(path.contains('{'), in_path, "{path}");
         }
     }
 }
