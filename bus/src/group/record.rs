@@ -54,6 +54,9 @@ pub(crate) struct GroupRecord {
 pub(crate) struct SeekUndo {
     /// The cursor that was set: what is settled above it was settled since.
     pub(crate) sought: u64,
+    /// When that was, in epoch milliseconds: no retry waits longer than it had to then, whatever the clock did since.
+    #[serde(default)]
+    pub(crate) written_ms: u64,
     pub(crate) cursor: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) settled: Vec<(u64, u64)>,
@@ -205,6 +208,7 @@ mod tests {
             paused_since_ms: Some(5),
             undo: Some(Arc::new(SeekUndo {
                 sought: 6,
+                written_ms: 4,
                 cursor: 7,
                 settled: vec![(9, 9)],
                 failed: vec![FailedEvent {

@@ -28,7 +28,8 @@ impl Owner {
         let (redelivered, skipped) = self.state.seek_effect(cursor, first, tail);
         if !seek.dry_run {
             self.void_leases();
-            self.state.seek_with_undo(cursor, first);
+            let now_ms = self.now_ms();
+            self.state.seek_with_undo(cursor, first, now_ms);
             self.return_credit();
             self.flush_and_wait().await?;
         }

@@ -31,13 +31,14 @@ pub(crate) struct UndoPlan {
 
 impl GroupState {
     /// Sets the cursor and keeps where the group was. Nothing is kept of the log before `first_seq`.
-    pub(crate) fn seek_with_undo(&mut self, cursor: u64, first_seq: u64) {
+    pub(crate) fn seek_with_undo(&mut self, cursor: u64, first_seq: u64, now_ms: u64) {
         let before = self.to_record(&[]);
         let mut failed = before.failed;
         failed.iter_mut().for_each(|event| event.history.clear());
         self.seek(cursor);
         self.undo = Some(Arc::new(SeekUndo {
             sought: cursor.max(first_seq.saturating_sub(1)),
+            written_ms: self.wall_ms(now_ms),
             cursor: before.cursor,
             settled: before.settled,
             failed,
@@ -85,7 +86,7 @@ impl GroupState {
                 Ordering::None => Vec::new(),
             },
         };
-        self.restore(progress, 0, SOUGHT, now_ms);
+        self.restore(progress, undo.written_ms, SOUGHT, now_ms);
     }
 
     /// What is stored to undo the last seek. Where it is too late for that, only what says so.
@@ -96,6 +97,7 @@ impl GroupState {
         }
         Some(Arc::new(SeekUndo {
             sought: undo.sought,
+            written_ms: undo.written_ms,
             cursor: undo.cursor,
             settled: Vec::new(),
             failed: Vec::new(),
