@@ -3,12 +3,14 @@ export class PrombusError extends Error {
     code;
     retryable;
     retryAfterMs;
+    actual;
     constructor(code, message, details = {}) {
         super(message, "cause" in details ? { cause: details.cause } : undefined);
         this.name = errorName(code);
         this.code = code;
         this.retryable = RETRYABLE.has(code);
         this.retryAfterMs = details.retryAfterMs;
+        this.actual = details.actual;
     }
 }
 export class BadJsonError extends PrombusError {

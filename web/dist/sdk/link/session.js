@@ -130,7 +130,9 @@ export class Session {
         if (corr.startsWith(REQUEST_PREFIX))
             return;
         this.wasUseful = true;
-        const isStored = frame.id !== undefined && frame.seq !== undefined && this.#host.outbox.stored(corr, frame);
+        const { id, due } = frame;
+        const seq = frame.seq ?? (frame.scheduled ? 0 : undefined);
+        const isStored = id !== undefined && seq !== undefined && this.#host.outbox.stored(corr, { id, seq, ts: frame.ts ?? due, due, duplicate: frame.duplicate });
         if (!isStored)
             this.fail(new ProtocolError("protocol_error", "replies to PUBLISH are out of order"));
     }

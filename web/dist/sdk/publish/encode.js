@@ -1,7 +1,8 @@
 import { BadJsonError, messageOf } from "../errors.js";
 export function wireOptions(options, id, headers) {
-    const { ts, key, tags, caused_by, sid } = options;
-    return { id, ts, key, headers, tags, caused_by, sid };
+    const { ts, key, tags, caused_by, sid, expect_seq, expect_key_seq, deliver_at, delay_ms, every, catch_up } = options;
+    const later = { deliver_at, delay_ms, every, catch_up };
+    return { id, ts, key, headers, tags, caused_by, sid, expect_seq, expect_key_seq, ...later };
 }
 export function encodePayload(payload) {
     let text;
@@ -46,6 +47,8 @@ export function storedRecord(topic, payload, options, receipt) {
         record.caused_by = caused_by;
     if (tags !== undefined)
         record.tags = tags;
+    if (receipt.due !== undefined)
+        record.due = receipt.due;
     if (receipt.duplicate)
         record.duplicate = true;
     return record;

@@ -82,5 +82,5 @@ async function errorOfResponse(response) {
     const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
     const retryAfterMs = body.retry_after_ms ?? (Number.isFinite(seconds) ? seconds * 1000 : undefined);
     const fallback = response.status >= 500 ? "unreachable" : "protocol_error";
-    return errorFor(body.code ?? fallback, body.error ?? `HTTP status ${response.status}`, { retryAfterMs });
+    return errorFor(body.code ?? fallback, body.error ?? `HTTP status ${response.status}`, { retryAfterMs, actual: body.actual });
 }
