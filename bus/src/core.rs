@@ -1,5 +1,6 @@
 //! What all parts of one bus share.
 
+use crate::group::ownership::Nodes;
 use crate::group::unwritten::Unwritten;
 use crate::memory::ByteBudget;
 use crate::options::BusOptions;
@@ -16,6 +17,8 @@ pub(crate) struct Core {
     pub(crate) topics: Topics,
     /// Groups whose record the store did not take.
     pub(crate) unwritten: Unwritten,
+    /// This node among those that share the store, where several do.
+    pub(crate) nodes: Option<Arc<Nodes>>,
     /// Events that wait in memory to be delivered.
     pub(crate) memory: Arc<ByteBudget>,
     /// Set once, by closing; nothing new is taken in after that.
@@ -43,13 +46,19 @@ impl Closing {
 }
 
 impl Core {
-    pub(crate) fn new(store: Arc<dyn Store>, options: BusOptions, topics: Topics) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        options: BusOptions,
+        topics: Topics,
+        nodes: Option<Arc<Nodes>>,
+    ) -> Self {
         Self {
             memory: Arc::new(ByteBudget::new(options.delivery_bytes)),
             store,
             options,
             topics,
             unwritten: Unwritten::default(),
+            nodes,
             closed: AtomicBool::new(false),
             closing: watch::Sender::new(false),
             next_number: AtomicU64::new(1),

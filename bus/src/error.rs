@@ -10,8 +10,8 @@ pub use effects::{DedupeError, ProjectorError};
 pub(crate) use facts::quoted;
 pub use facts::{
     AlreadySettled, GroupMismatch, InvalidField, InvalidGroup, InvalidJson, InvalidPattern,
-    InvalidPayload, InvalidTopic, LeaseLost, NotPublished, TakenOver, TooLarge, TopicExists,
-    UnknownGroup, UnknownId,
+    InvalidPayload, InvalidTopic, LeaseLost, NotPublished, OwnedElsewhere, TakenOver, TooLarge,
+    TopicExists, UnknownGroup, UnknownId,
 };
 pub use operations::{
     AckPublishError, AdminError, GroupError, OpenError, PublishError, SettleError, SubscribeError,

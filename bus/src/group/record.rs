@@ -1,6 +1,7 @@
 //! What is stored of a group: one keyed record, JSON, written within `ack_flush_ms` of a change.
 
 use super::history::Attempt;
+use super::ownership::OwnerRecord;
 use super::ranges::Ranges;
 use super::settings::GroupSettings;
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,8 @@ use std::sync::Arc;
 
 /// The form this code writes. A record of a later form is refused rather than misread.
 pub(crate) const RECORD_VERSION: u32 = 1;
+/// The form of a record that names its owner. Code that does not know of owners must not write over it.
+pub(crate) const OWNED_RECORD_VERSION: u32 = 2;
 
 const KEY_PREFIX: &str = "group/";
 
@@ -41,6 +44,9 @@ pub(crate) struct GroupRecord {
     /// Keys whose events are not settled though `settled` holds their positions.
     #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "parked")]
     pub(crate) blocked: Vec<BlockedKeyRecord>,
+    /// The node that serves the group, where several share the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<OwnerRecord>,
 }
 
 /// A key whose events wait outside the group's window.
@@ -138,9 +144,9 @@ impl GroupRecord {
     /// Reads a record, or says why it is none.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let record: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if record.version > RECORD_VERSION {
+        if record.version > OWNED_RECORD_VERSION {
             return Err(format!(
-                "format {} is newer than {RECORD_VERSION}",
+                "format {} is newer than {OWNED_RECORD_VERSION}",
                 record.version
             ));
         }

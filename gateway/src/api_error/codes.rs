@@ -42,7 +42,7 @@ pub(super) fn group(error: &GroupError) -> Code {
         GroupError::TakenOver(_) => Code::LeaseLost,
         GroupError::GroupMismatch(_) => Code::GroupMismatch,
         GroupError::Damaged { .. } | GroupError::ReadFailed { .. } => Code::ReadFailed,
-        GroupError::StoreFailed(_) => Code::AckFailed,
+        GroupError::StoreFailed(_) | GroupError::OwnedElsewhere(_) => Code::AckFailed,
         GroupError::Closed => Code::ShuttingDown,
     }
 }

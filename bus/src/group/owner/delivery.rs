@@ -37,6 +37,9 @@ impl Drop for Reservation {
 impl Owner {
     /// Leases ready events to members with room, in turn, until nothing is ready or no member has room.
     pub(super) fn deliver(&mut self, now_ms: u64) {
+        if !self.may_lease() {
+            return;
+        }
         // Each gets its share of what is there, so that a few events spread over all.
         let share = self.state.ready().div_ceil(self.members.len().max(1));
         let mut without_room = 0;

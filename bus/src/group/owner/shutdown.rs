@@ -54,6 +54,7 @@ impl Owner {
         }
         if let Stop::Closing = stop {
             self.finish_ack_publishes().await;
+            self.release_with_last_write();
             self.flush_before_stop().await;
         }
         self.fail_ack_publishes(&AckPublishError::Gone);

@@ -97,6 +97,7 @@ impl GroupState {
             written_ms: 0,
             incarnation: None,
             blocked: self.blocked_keys.to_record(),
+            owner: None,
         }
     }
 
