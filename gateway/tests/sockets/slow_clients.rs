@@ -214,19 +214,20 @@ async fn acknowledge(socket: &mut Socket, event: Value) -> u64 {
 #[tokio::test]
 async fn a_slow_reader_is_not_closed_for_a_ping_that_it_could_not_see() {
     let options = GatewayOptions {
-        ping_interval_ms: 100,
-        pong_timeout_ms: 2_000,
+        // Its buffers are full long before the first ping.
+        ping_interval_ms: 1_000,
+        pong_timeout_ms: 1_000,
         ..GatewayOptions::default()
     };
     let served = serve_with(Authenticator::off(), options).await;
-    let mut slow = served.connect().await;
-    let options = json!({"maxInFlight":100_000,"batchSize":1000,"ackTimeoutMs":600_000});
-    slow.subscribe("large", "slow", options).await;
     let mut batch = served.gateway.bus().batch();
     let payload = format!("\"{}\"", "x".repeat(50_000));
     for _ in 0..1_000 {
         batch.add("large", &payload, &PublishOptions::default());
     }
+    let mut slow = served.connect().await;
+    let options = json!({"maxInFlight":100_000,"batchSize":1000,"ackTimeoutMs":600_000});
+    slow.subscribe("large", "slow", options).await;
     for result in served.gateway.bus().publish_batch(batch).await {
         result.expect("published");
     }
