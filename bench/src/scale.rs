@@ -39,6 +39,9 @@ pub(crate) struct Scale {
     pub(crate) export_events: u64,
     /// Events that go through the server at a steady rate.
     pub(crate) paced_events: u64,
+    /// Groups of one server, and events that are published to it while its metrics are read.
+    pub(crate) many_groups: usize,
+    pub(crate) scraped_publishes: usize,
     /// Events that are consumed with a result published for each.
     pub(crate) ack_publish_events: u64,
     /// Events that become rows of a table, and how many keys they have.
@@ -88,6 +91,8 @@ impl Scale {
             busy_events: 400_000,
             export_events: 1_000_000,
             paced_events: 25_000,
+            many_groups: 40_000,
+            scraped_publishes: 5_000,
             ack_publish_events: 400_000,
             row_events: 500_000,
             row_keys: 100_000,
@@ -126,6 +131,8 @@ impl Scale {
             busy_events: 2_000,
             export_events: 3_000,
             paced_events: 500,
+            many_groups: 150,
+            scraped_publishes: 200,
             ack_publish_events: 2_000,
             row_events: 2_000,
             row_keys: 200,

@@ -1,9 +1,10 @@
 //! The server under load, as a process of its own: what idle connections cost, whether busy ones get on equally, how
-//! fast an export is, and how long an event takes. `prombus-bench server`.
+//! fast an export is, how long an event takes, and what very many groups cost. `prombus-bench server`.
 
 mod cores;
 mod export;
 mod fair;
+mod groups;
 mod idle;
 mod latency;
 
@@ -35,6 +36,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "latency",
         run: latency::run,
+    },
+    Row {
+        name: "groups",
+        run: groups::run,
     },
     Row {
         name: "cores",

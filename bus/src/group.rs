@@ -9,8 +9,10 @@
 mod backoff;
 mod blocked_keys;
 pub(crate) mod command;
+mod compact;
 mod counts;
 pub(crate) mod credit;
+pub(crate) mod directory;
 mod explain;
 mod history;
 pub(crate) mod inbox;

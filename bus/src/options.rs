@@ -54,6 +54,12 @@ pub struct BusOptions {
     /// A seek can be undone until the group has settled more positions than this after it: then the undo would take
     /// back work rather than a slip.
     pub max_undo_settled: u64,
+    /// A subscription that follows a pattern is served from about so many topics at a time; more are joined where it has
+    /// room for their events, and those that have nothing for it make room for others.
+    pub pattern_topics: usize,
+    /// A group of which only followers of patterns are members, and for which there is nothing to do, takes no memory after
+    /// this long.
+    pub dormant_after_ms: u64,
     /// The most keys whose states one pass of the snapshotter holds in memory and stores together. A topic where more have
     /// changed since the last snapshot takes several passes.
     pub snapshot_pass_keys: usize,
@@ -106,6 +112,8 @@ impl Default for BusOptions {
             backoff: Backoff::default(),
             max_lost_attempts: 20,
             max_undo_settled: 100_000,
+            pattern_topics: 1_024,
+            dormant_after_ms: 10_000,
             snapshot_pass_keys: 131_072,
             max_schedules: 1_000_000,
         }
@@ -173,6 +181,9 @@ impl BusOptions {
         if self.max_lost_attempts == 0 {
             let reason = "must be at least 1";
             return Err(InvalidField::new("max_lost_attempts", reason));
+        }
+        if self.pattern_topics == 0 {
+            return Err(InvalidField::new("pattern_topics", "must be at least 1"));
         }
         if self.snapshot_pass_keys == 0 {
             return Err(InvalidField::new(
@@ -271,6 +282,8 @@ impl fmt::Debug for BusOptions {
             .field("backoff", &self.backoff)
             .field("max_lost_attempts", &self.max_lost_attempts)
             .field("max_undo_settled", &self.max_undo_settled)
+            .field("pattern_topics", &self.pattern_topics)
+            .field("dormant_after_ms", &self.dormant_after_ms)
             .field("snapshot_pass_keys", &self.snapshot_pass_keys)
             .finish_non_exhaustive()
     }

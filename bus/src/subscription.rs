@@ -5,7 +5,9 @@ mod delivery;
 mod fan_in;
 mod options;
 pub(crate) mod pattern_group;
+mod route;
 mod subscribe;
+mod topic_queue;
 
 pub use ack_publish::{AckPublish, AckPublishFuture, AckPublishesFuture};
 pub use delivery::{Context, Delivery};
@@ -15,13 +17,15 @@ pub(crate) use subscribe::subscribe;
 use crate::error::SettleError;
 use crate::group::Ended;
 use crate::group::command::Settlement;
-use crate::group::inbox::{Message, Nack};
+use crate::group::inbox::{Inbox, Message, Nack};
 use crate::group::membership::Membership;
+use crate::group::registry::Registry;
 use crate::group::state::Retry;
 use crate::group::subscriber::Subscriber;
+use crate::pattern::Pattern;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{self, Poll};
 use tokio::task::AbortHandle;
 
@@ -45,6 +49,15 @@ impl<F: Future<Output = Vec<Result<(), SettleError>>> + Send + 'static> SettleFu
 
 struct Shared {
     group: Arc<str>,
+    ephemeral: bool,
+    /// The patterns that it follows.
+    patterns: Vec<Pattern>,
+    /// For the groups of topics that it follows and is not served from now.
+    registry: Weak<Registry>,
+    /// Where the follower waits for its turn to join more topics.
+    turn: Arc<Inbox>,
+    /// How long leases are to be, where that was changed since.
+    ack_timeout_ms: Mutex<Option<Option<u64>>>,
     subscriber: Arc<Subscriber>,
     /// Its places in the groups of its topics.
     memberships: Mutex<BTreeMap<Arc<str>, Membership>>,
@@ -124,10 +137,7 @@ impl SubscriptionControl {
     /// See [`Subscription::resume`].
     pub fn resume(&self) {
         self.shared.subscriber.resume();
-        self.shared
-            .memberships()
-            .values()
-            .for_each(|membership| membership.inbox.wake());
+        self.shared.wake_owners();
     }
 
     /// Sets whether the consumer is stalled, for example because a client does not read. While it is, nothing is leased
@@ -135,10 +145,7 @@ impl SubscriptionControl {
     pub fn set_stalled(&self, stalled: bool) {
         self.shared.subscriber.set_stalled(stalled);
         if !stalled {
-            self.shared
-                .memberships()
-                .values()
-                .for_each(|membership| membership.inbox.wake());
+            self.shared.wake_owners();
         }
     }
 
@@ -146,15 +153,14 @@ impl SubscriptionControl {
     /// events now and then instead of following all the time: nothing is leased that was not asked for.
     pub fn request(&self, count: usize) {
         self.shared.subscriber.credit.set_free(count);
-        self.shared
-            .memberships()
-            .values()
-            .for_each(|membership| membership.inbox.wake());
+        self.shared.wake_owners();
     }
 
     /// Gives the leases to come another length; `None` is that of the group.
     pub fn set_ack_timeout(&self, ack_timeout_ms: Option<u64>) {
-        for membership in self.shared.memberships().values() {
+        let memberships = self.shared.memberships();
+        *self.shared.changed_ack_timeout() = Some(ack_timeout_ms);
+        for membership in memberships.values() {
             let message = Message::SetAckTimeout(membership.member, ack_timeout_ms);
             membership.inbox.push(message);
         }
@@ -170,9 +176,9 @@ impl SubscriptionControl {
         self.shared.memberships().keys().cloned().collect()
     }
 
-    /// Whether it is served from this topic now.
+    /// Whether it is served from this topic, now or when the topic has something for it.
     pub fn is_member_of(&self, topic: &str) -> bool {
-        self.shared.memberships().contains_key(topic)
+        self.shared.memberships().contains_key(topic) || self.shared.follows(topic)
     }
 
     /// Acknowledges events of a topic by their ids, with one result for each. One that is settled already is fine.
@@ -213,15 +219,11 @@ impl SubscriptionControl {
     }
 
     fn settle(&self, topic: &str, ids: Vec<String>, what: Settlement) -> impl SettleFuture + use<> {
-        let count = ids.len();
-        let memberships = self.shared.memberships();
-        let settling = memberships
-            .get(topic)
-            .map(|membership| membership.settle(ids, what));
+        let route = self.shared.route(topic);
         async move {
-            match settling {
-                Some(settling) => settling.await,
-                None => vec![Err(SettleError::Gone); count],
+            match route {
+                Some(route) => route.settle(ids, what).await,
+                None => vec![Err(SettleError::Gone); ids.len()],
             }
         }
     }
@@ -232,6 +234,31 @@ impl Shared {
         self.memberships
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the owners, and the follower that waits to join more, after something was freed.
+    fn wake_owners(&self) {
+        let memberships = self.memberships();
+        let inboxes = memberships.values().map(|membership| &membership.inbox);
+        inboxes.for_each(|inbox| inbox.wake());
+        self.turn.wake();
+    }
+
+    /// Takes a place in the group of a topic.
+    fn add_membership(&self, topic: &Arc<str>, membership: Membership) {
+        let mut memberships = self.memberships();
+        if let Some(ack_timeout_ms) = *self.changed_ack_timeout() {
+            let message = Message::SetAckTimeout(membership.member, ack_timeout_ms);
+            membership.inbox.push(message);
+        }
+        let replaced = memberships.insert(topic.clone(), membership);
+        drop(memberships);
+        drop(replaced);
+    }
+
+    fn changed_ack_timeout(&self) -> MutexGuard<'_, Option<Option<u64>>> {
+        let changed = self.ack_timeout_ms.lock();
+        changed.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it is served from a topic by an owner that goes on.

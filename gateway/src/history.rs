@@ -57,7 +57,8 @@ pub(crate) struct Sample {
 pub(crate) struct Reading {
     pub(crate) now_ms: u64,
     pub(crate) topics: Vec<TopicReading>,
-    pub(crate) groups: Vec<GroupReading>,
+    /// None where they were not read this time, and are as they were.
+    pub(crate) groups: Option<Vec<GroupReading>>,
     pub(crate) rate_limited: u64,
     pub(crate) connections: u64,
     pub(crate) store_bytes: u64,
@@ -125,6 +126,8 @@ struct Before {
     /// Incarnation and tail of each topic.
     tails: HashMap<Arc<str>, (u64, u64)>,
     counts: HashMap<GroupName, Counts>,
+    /// The lag of all groups together.
+    lag: u64,
     rate_limited: u64,
     syncs: SyncTimeCounts,
 }
@@ -216,7 +219,11 @@ impl Recorded {
             ..Sample::default()
         };
         sample.published = self.take_topics(&mut before, reading.topics, is_first, is_new_slot);
-        let counts = self.take_groups(&mut before, &reading.groups, is_new_slot, &mut sample.lag);
+        let counts = match reading.groups {
+            Some(groups) => self.take_groups(&mut before, groups, is_new_slot),
+            None => Counts::default(),
+        };
+        sample.lag = before.lag;
         sample.delivered = counts.delivered;
         sample.acked = counts.acked;
         sample.nacked = counts.nacked;
@@ -291,20 +298,22 @@ impl Recorded {
     fn take_groups(
         &mut self,
         before: &mut Before,
-        groups: &[GroupReading],
+        groups: Vec<GroupReading>,
         is_new_slot: bool,
-        lag: &mut u64,
     ) -> Counts {
         let mut counts = HashMap::with_capacity(groups.len());
         let mut together = Counts::default();
         let mut lags = HashMap::new();
+        before.lag = 0;
         for reading in groups {
-            let name = (reading.topic.clone(), reading.group.clone());
+            let name = (reading.topic, reading.group);
             let known = before.counts.get(&name).copied().unwrap_or_default();
             together = together.with(reading.counts.since(known));
             if !reading.is_ephemeral {
-                *lag += reading.lag;
-                lags.insert(name.clone(), reading.lag);
+                before.lag += reading.lag;
+                if reading.lag > 0 || self.groups.contains_key(&name) {
+                    lags.insert(name.clone(), reading.lag);
+                }
             }
             counts.insert(name, reading.counts);
         }

@@ -18,7 +18,7 @@ use crate::limits::Limit;
 use bounded::Bounded;
 use series::{GROUP_COUNTERS, GROUP_GAUGES, GROUP_HISTOGRAMS};
 use std::sync::Arc;
-use text::{Naming, Text};
+use text::{Labels, Naming, Text};
 use values::Ratio;
 
 /// The most topics that are counted apart.
@@ -41,6 +41,7 @@ pub struct Metrics {
     delivery_memory_limit: Gauge,
     fsync: Ratio,
     group_write_failures: Counter,
+    running_groups: Gauge,
     topics: Bounded<Arc<str>, TopicSeries>,
     groups: Bounded<(Arc<str>, Arc<str>), GroupSeries>,
 }
@@ -57,6 +58,7 @@ impl Metrics {
             delivery_memory_limit: Gauge::default(),
             fsync: Ratio::default(),
             group_write_failures: Counter::default(),
+            running_groups: Gauge::default(),
             topics: Bounded::new(MAX_TOPIC_SERIES),
             groups: Bounded::new(MAX_GROUP_SERIES),
         }
@@ -93,11 +95,11 @@ impl Metrics {
     /// the highest counts.
     pub fn sample_groups<'a>(
         &self,
-        samples: impl IntoIterator<Item = (&'a str, &'a str, GroupSample)>,
+        samples: impl IntoIterator<Item = (&'a Arc<str>, &'a Arc<str>, GroupSample)>,
     ) {
         let mut together = GroupSample::default();
         for (topic, group, sample) in samples {
-            let series = self.group(topic, group);
+            let series = self.groups.get((topic.clone(), group.clone()));
             match self.groups.is_other(&series) {
                 true => together = together.with(sample),
                 false => series.take_over(sample),
@@ -126,6 +128,11 @@ impl Metrics {
         self.fsync.raise_to(sample.syncs, sample.sync_micros);
     }
 
+    /// Samples how many groups have an owner.
+    pub fn sample_running_groups(&self, count: u64) {
+        self.running_groups.set(count);
+    }
+
     /// Samples how often a group's record could not be written.
     pub fn sample_group_writes(&self, failures: u64) {
         self.group_write_failures.raise_to(failures);
@@ -133,98 +140,109 @@ impl Metrics {
 
     /// Everything in the text format of Prometheus, to be sent as [`CONTENT_TYPE`].
     pub fn render(&self) -> String {
+        let topics = self.labelled_topics();
+        let groups = self.labelled_groups();
         let mut text = Text::new();
-        self.render_all(&mut text);
+        self.render_all(&mut text, &topics, &groups);
         process::render(&mut text);
-        text.naming = Naming::Prefixed;
-        self.render_all(&mut text);
+        text.set_naming(Naming::Prefixed);
+        self.render_all(&mut text, &topics, &groups);
         text.head("build_info", "gauge", "The version of the server.");
-        let version = [("version", env!("CARGO_PKG_VERSION"))];
-        text.sample("build_info", &version, 1);
+        let version = Labels::new(&[("version", env!("CARGO_PKG_VERSION"))]);
+        text.sample(&version, 1);
         text.finish()
     }
 
-    fn render_all(&self, text: &mut Text) {
-        self.render_topics(text);
-        self.render_groups(text);
+    fn render_all(
+        &self,
+        text: &mut Text,
+        topics: &[(Labels, Arc<TopicSeries>)],
+        groups: &[(Labels, Arc<GroupSeries>)],
+    ) {
+        text.head("events_published_total", "counter", "Events stored.");
+        for (labels, series) in topics {
+            text.sample(labels, series.published.get());
+        }
+        render_groups(text, groups);
+        self.render_server(text);
+    }
+
+    fn render_server(&self, text: &mut Text) {
+        let none = Labels::default();
         text.head("ws_connections", "gauge", "Open WebSocket connections.");
-        text.sample("ws_connections", &[], self.connections.get());
-        let name = "rate_limited_total";
-        text.head(
-            name,
-            "counter",
-            "Publishes refused and deliveries throttled by a rate limit.",
-        );
+        text.sample(&none, self.connections.get());
+        let help = "Publishes refused and deliveries throttled by a rate limit.";
+        text.head("rate_limited_total", "counter", help);
         for limit in Limit::ALL {
-            let labels = [("limit", limit.name())];
-            text.sample(name, &labels, self.rate_limited(limit).get());
+            let labels = Labels::new(&[("limit", limit.name())]);
+            text.sample(&labels, self.rate_limited(limit).get());
         }
         text.head("store_bytes", "gauge", "Bytes that the store holds.");
-        text.sample("store_bytes", &[], self.store_bytes.get());
-        let name = "store_damage";
-        text.head(name, "gauge", "Findings of damage in the store.");
-        text.sample(name, &[], self.store_damage.get());
-        let name = "group_write_failures_total";
-        text.head(
-            name,
-            "counter",
-            "Writes of group records that the store refused.",
-        );
-        text.sample(name, &[], self.group_write_failures.get());
-        let name = "delivery_memory_bytes";
+        text.sample(&none, self.store_bytes.get());
+        let help = "Findings of damage in the store.";
+        text.head("store_damage", "gauge", help);
+        text.sample(&none, self.store_damage.get());
+        let help = "Writes of group records that the store refused.";
+        text.head("group_write_failures_total", "counter", help);
+        text.sample(&none, self.group_write_failures.get());
+        let help = "Groups that a task serves now; others are only stored.";
+        text.head("running_groups", "gauge", help);
+        text.sample(&none, self.running_groups.get());
         let help = "Bytes of events that wait in memory to be delivered, send buffers included.";
-        text.head(name, "gauge", help);
-        text.sample(name, &[], self.delivery_memory.get());
-        let name = "delivery_memory_limit_bytes";
-        text.head(name, "gauge", "What limits.delivery_bytes allows of it.");
-        text.sample(name, &[], self.delivery_memory_limit.get());
-        let name = "fsync_duration_ms";
-        text.head(
-            name,
-            "summary",
-            "How long the store took to make writes durable.",
-        );
-        text.ratio(name, &self.fsync);
+        text.head("delivery_memory_bytes", "gauge", help);
+        text.sample(&none, self.delivery_memory.get());
+        let help = "What limits.delivery_bytes allows of it.";
+        text.head("delivery_memory_limit_bytes", "gauge", help);
+        text.sample(&none, self.delivery_memory_limit.get());
+        let help = "How long the store took to make writes durable.";
+        text.head("fsync_duration_ms", "summary", help);
+        text.ratio(&self.fsync);
     }
 
-    fn render_topics(&self, text: &mut Text) {
-        let name = "events_published_total";
-        text.head(name, "counter", "Events stored.");
-        for (topic, series) in self.topics.all() {
+    fn labelled_topics(&self) -> Vec<(Labels, Arc<TopicSeries>)> {
+        let all = self.topics.all().into_iter();
+        let labelled = all.map(|(topic, series)| {
             let topic = topic.as_deref().unwrap_or(OTHER);
-            text.sample(name, &[("topic", topic)], series.published.get());
-        }
+            (Labels::new(&[("topic", topic)]), series)
+        });
+        labelled.collect()
     }
 
-    fn render_groups(&self, text: &mut Text) {
-        let all = self.groups.all();
-        let all: Vec<_> = all
-            .iter()
-            .map(|(names, series)| {
-                let (topic, group) = match names {
-                    Some((topic, group)) => (&**topic, &**group),
-                    None => (OTHER, OTHER),
-                };
-                ([("topic", topic), ("group", group)], series)
-            })
-            .collect();
-        for (name, help, counter) in GROUP_COUNTERS {
-            text.head(name, "counter", help);
-            for (labels, series) in &all {
-                text.sample(name, labels, counter(series).get());
+    fn labelled_groups(&self) -> Vec<(Labels, Arc<GroupSeries>)> {
+        let all = self.groups.all().into_iter();
+        let labelled = all.map(|(names, series)| {
+            let (topic, group) = match &names {
+                Some((topic, group)) => (&**topic, &**group),
+                None => (OTHER, OTHER),
+            };
+            let labels = Labels::new(&[("topic", topic), ("group", group)]);
+            (labels, series)
+        });
+        labelled.collect()
+    }
+}
+
+fn render_groups(text: &mut Text, groups: &[(Labels, Arc<GroupSeries>)]) {
+    for (name, help, counter) in GROUP_COUNTERS {
+        text.head(name, "counter", help);
+        for (labels, series) in groups {
+            text.sample(labels, counter(series).get());
+        }
+    }
+    for (name, help, gauge) in GROUP_GAUGES {
+        text.head(name, "gauge", help);
+        for (labels, series) in groups {
+            let value = gauge(series).get();
+            match name.ends_with("_ms") {
+                true => text.duration_gauge(labels, value),
+                false => text.sample(labels, value),
             }
         }
-        for (name, help, gauge) in GROUP_GAUGES {
-            text.head(name, "gauge", help);
-            for (labels, series) in &all {
-                text.gauge(name, labels, gauge(series).get());
-            }
-        }
-        for (name, help, histogram) in GROUP_HISTOGRAMS {
-            text.head(name, "histogram", help);
-            for (labels, series) in &all {
-                text.histogram(name, labels, histogram(series));
-            }
+    }
+    for (name, help, histogram) in GROUP_HISTOGRAMS {
+        text.head(name, "histogram", help);
+        for (labels, series) in groups {
+            text.histogram(labels, histogram(series));
         }
     }
 }

@@ -105,6 +105,8 @@ async fn live(
         clock: clock.clone(),
         group_window: WINDOW,
         ack_flush_ms: random.u64(1..=100),
+        pattern_topics: random.usize(1..=4),
+        dormant_after_ms: random.u64(0..3_000),
         backoff: Backoff {
             first_ms: 20,
             longest_ms: 1_000,

@@ -99,6 +99,7 @@ impl Bus {
         self.registry
             .abandon_topic(topic, Ended::TopicDeleted)
             .await;
+        self.registry.removed_topic(topic);
         self.remove_stale_groups(topic, info.incarnation).await
     }
 

@@ -3,6 +3,7 @@
 use super::Bus;
 use crate::error::GroupError;
 use crate::group::GroupCounts;
+use crate::group::directory::StoredGroup;
 use crate::group::record::{GroupRecord, parse_record_key, record_prefix_of_all};
 use crate::group::registry::GroupName;
 use crate::group::status::GroupStatus;
@@ -11,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most groups of which something is remembered from one look to the next.
 const MAX_CACHED_GROUPS: usize = 65_536;
+/// How many groups are looked at before others get their turn.
+const GROUPS_OF_A_PAGE: usize = 1_024;
 /// How many events one look reads to learn their age; the others come with the next looks.
 const MAX_AGES_READ: usize = 128;
 
@@ -35,12 +38,12 @@ pub struct GroupMetrics {
 #[derive(Debug, Default)]
 pub(crate) struct GroupMetricsCache {
     state: Mutex<CachedMetrics>,
+    /// Held while the records are listed, so that it is done once for all who wait for it.
+    listing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct CachedMetrics {
-    /// Records by their keys, with the version that was read.
-    records: HashMap<Arc<str>, (u64, GroupStatus)>,
     /// The oldest unsettled event of a group, by its position, and its time.
     oldest: HashMap<(Arc<str>, Arc<str>), (u64, u64)>,
 }
@@ -90,19 +93,36 @@ impl Bus {
         Ok(group_metrics)
     }
 
-    async fn statuses(&self) -> Result<BTreeMap<GroupName, GroupStatus>, GroupError> {
-        // Before those that are served, so that one that is let go in between is in one of the two.
-        let stored = self.core.store.list(record_prefix_of_all()).await?;
-        let (running_in, counts) = self.registry.statuses();
-        let mut statuses: BTreeMap<GroupName, GroupStatus> = running_in
-            .into_iter()
-            .filter_map(|(name, status)| Some((name, status.get()?)))
-            .collect();
-        let mut cached = self.group_metrics.lock();
-        if cached.records.len() > MAX_CACHED_GROUPS {
-            cached.records.clear();
+    async fn statuses(&self) -> Result<Vec<(GroupName, GroupStatus)>, GroupError> {
+        self.complete_directory().await?;
+        let mut statuses: Vec<(GroupName, GroupStatus)> = Vec::new();
+        loop {
+            let after = statuses.last().map(|(name, _)| name);
+            let page = self.registry.status_page(after, GROUPS_OF_A_PAGE);
+            if page.is_empty() {
+                return Ok(statuses);
+            }
+            statuses.extend(page);
+            tokio::task::yield_now().await;
         }
-        for (key, keyed) in stored {
+    }
+
+    /// Lists the records where that was not done lately. Only those that changed since are read.
+    async fn complete_directory(&self) -> Result<(), GroupError> {
+        if self.registry.is_directory_complete() {
+            return Ok(());
+        }
+        let _listing = self.group_metrics.listing.lock().await;
+        if self.registry.is_directory_complete() {
+            return Ok(());
+        }
+        self.registry.begin_listing();
+        let stored = self.core.store.list(record_prefix_of_all()).await?;
+        let mut groups = BTreeMap::new();
+        for (at, (key, keyed)) in stored.into_iter().enumerate() {
+            if at % GROUPS_OF_A_PAGE == 0 {
+                tokio::task::yield_now().await;
+            }
             let Some((topic, group)) = parse_record_key(&key) else {
                 continue;
             };
@@ -111,26 +131,23 @@ impl Bus {
                 group: group.into(),
                 ephemeral: false,
             };
-            if statuses.contains_key(&name) {
-                continue;
-            }
-            let known = cached.records.get(&key).copied();
-            let status = match known.filter(|(version, _)| *version == keyed.version) {
-                Some((_, status)) => status,
+            let known = self.registry.stored_group(&name);
+            let status = match known.filter(|known| known.version == Some(keyed.version)) {
+                Some(known) => known.status,
                 None => {
                     // One that cannot be read is refused to whoever subscribes, which is where it is told.
                     let Ok(record) = GroupRecord::from_bytes(&keyed.value) else {
                         continue;
                     };
-                    let status = GroupStatus::of_record(&record, GroupCounts::default());
-                    cached.records.insert(key, (keyed.version, status));
-                    status
+                    let counts = known.map(|known| known.status.counts);
+                    GroupStatus::of_record(&record, counts.unwrap_or_default())
                 }
             };
-            let counts = counts.get(&name).copied().unwrap_or_default();
-            statuses.insert(name, GroupStatus { counts, ..status });
+            let version = Some(keyed.version);
+            groups.insert(name, StoredGroup { status, version });
         }
-        Ok(statuses)
+        self.registry.listed(groups);
+        Ok(())
     }
 
     /// The time of the oldest unsettled event, where it is known or may still be read.

@@ -78,6 +78,11 @@ impl Bus {
         }
     }
 
+    /// How many groups have an owner now: those with members that are not idle followers of a pattern.
+    pub fn running_groups(&self) -> usize {
+        self.registry.running()
+    }
+
     /// The current state of a group.
     pub async fn group(&self, topic: &str, group: &str) -> Result<GroupInfo, GroupError> {
         let name = self.name(topic, group)?;

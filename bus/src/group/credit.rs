@@ -168,6 +168,24 @@ impl Credit {
         }
     }
 
+    /// Whether it is the turn of who waits behind `inbox` and something is free. Where it is not, it waits in the queue;
+    /// where it is, it has left the queue without taking anything.
+    pub(crate) fn takes_turn(&self, inbox: &Arc<Inbox>) -> bool {
+        let mut state = self.lock();
+        state.drop_gone();
+        let is_first = state
+            .queue
+            .front()
+            .is_none_or(|first| is_same(first, inbox));
+        if !is_first || state.free() == 0 || self.byte_room(inbox) == 0 {
+            state.enqueue(inbox);
+            return false;
+        }
+        state.queue.pop_front();
+        wake_first(&state.queue, inbox);
+        true
+    }
+
     /// Gives back what was taken.
     pub(crate) fn release(&self, count: usize, inbox: &Arc<Inbox>) {
         let mut state = self.lock();
@@ -204,11 +222,7 @@ impl CreditState {
 
     /// How much of `wanted` an owner may have, if it is its turn.
     fn grant(&mut self, wanted: usize, inbox: &Arc<Inbox>) -> usize {
-        while let Some(first) = self.queue.front()
-            && first.strong_count() == 0
-        {
-            self.queue.pop_front();
-        }
+        self.drop_gone();
         let is_first = self.queue.front().is_none_or(|first| is_same(first, inbox));
         let free = self.free();
         let granted = if is_first { wanted.min(free) } else { 0 };
@@ -220,6 +234,15 @@ impl CreditState {
             wake_first(&self.queue, inbox);
         }
         granted
+    }
+
+    /// Takes owners out of the front of the queue that are gone.
+    fn drop_gone(&mut self) {
+        while let Some(first) = self.queue.front()
+            && first.strong_count() == 0
+        {
+            self.queue.pop_front();
+        }
     }
 
     fn enqueue(&mut self, inbox: &Arc<Inbox>) {

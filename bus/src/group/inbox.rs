@@ -2,7 +2,7 @@
 //! of them at once, so a thousand acknowledgements cost one wake-up.
 
 use super::state::{MemberId, Retry, Settled};
-use crate::error::{AckPublishError, SettleError};
+use crate::error::{AckPublishError, AlreadySettled, SettleError};
 use crate::memory::ByteBudget;
 use crate::publish::{AtomicBatch, Published};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -75,8 +75,21 @@ pub(crate) struct Inbox {
 #[derive(Debug, Default)]
 struct Messages {
     waiting: Vec<Message>,
-    /// The owner does not read any more.
-    closed: bool,
+    reader: Reader,
+}
+
+/// Whether the owner reads.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    #[default]
+    Reading,
+    /// It does not any more.
+    Gone,
+    /// It ended after everything that it had given out was settled, with the cursor here.
+    Dormant {
+        cursor: u64,
+        incarnation: Option<u64>,
+    },
 }
 
 impl Inbox {
@@ -91,8 +104,14 @@ impl Inbox {
     /// Sends a message; `false` where the inbox is closed.
     pub(crate) fn push(&self, message: Message) -> bool {
         let mut messages = self.lock();
-        if messages.closed {
-            return false;
+        match messages.reader {
+            Reader::Reading => {}
+            Reader::Gone => return false,
+            Reader::Dormant { .. } => {
+                drop(messages);
+                message.reply_settled();
+                return false;
+            }
         }
         let was_empty = messages.waiting.is_empty();
         if messages.waiting.len() < MAX_MESSAGES_WITH_EXTENSIONS
@@ -110,7 +129,7 @@ impl Inbox {
     /// Leaves an acknowledgement for each lease, with one wake-up.
     pub(crate) fn push_acks(&self, leases: impl Iterator<Item = LeaseId>) -> bool {
         let mut messages = self.lock();
-        if messages.closed {
+        if messages.reader != Reader::Reading {
             return false;
         }
         messages.waiting.extend(leases.map(Message::Ack));
@@ -132,12 +151,35 @@ impl Inbox {
     /// Takes no more messages, and drops those that wait: their replies resolve to `Gone`.
     pub(crate) fn close(&self) {
         let mut messages = self.lock();
-        messages.closed = true;
+        messages.reader = Reader::Gone;
         messages.waiting.clear();
     }
 
+    /// Takes no more messages, because everything is settled that they could be about.
+    pub(crate) fn sleep(&self, cursor: u64, incarnation: Option<u64>) {
+        let mut messages = self.lock();
+        messages.reader = Reader::Dormant {
+            cursor,
+            incarnation,
+        };
+        let waiting = std::mem::take(&mut messages.waiting);
+        drop(messages);
+        waiting.into_iter().for_each(Message::reply_settled);
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
-        self.lock().closed
+        self.lock().reader != Reader::Reading
+    }
+
+    /// The incarnation of the topic and the cursor of a group whose owner ended because there was nothing to do.
+    pub(crate) fn dormant_at(&self) -> Option<(u64, u64)> {
+        match self.lock().reader {
+            Reader::Dormant {
+                cursor,
+                incarnation,
+            } => Some((incarnation?, cursor)),
+            Reader::Reading | Reader::Gone => None,
+        }
     }
 
     /// Waits for a message or a wake-up.
@@ -147,5 +189,31 @@ impl Inbox {
 
     fn lock(&self) -> MutexGuard<'_, Messages> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Message {
+    /// Replies as an owner does that finds the event settled.
+    fn reply_settled(self) {
+        // The caller may have gone away.
+        match self {
+            Self::Confirm(message, reply) => {
+                let settled = match *message {
+                    Self::Extend(..) => Settled::Unknown,
+                    _ => Settled::Already,
+                };
+                let _ = reply.send(Ok(settled));
+            }
+            Self::AckPublish(request) => {
+                let seq = request.leases.first().map_or(0, |lease| lease.seq);
+                let _ = request.reply.send(Err(AlreadySettled { seq }.into()));
+            }
+            Self::Ack(_)
+            | Self::Nack(..)
+            | Self::Extend(..)
+            | Self::Release(..)
+            | Self::SetAckTimeout(..)
+            | Self::Leave(_) => {}
+        }
     }
 }

@@ -5,6 +5,7 @@ mod ack_publish;
 mod commands;
 mod dead_letter;
 mod delivery;
+mod dormancy;
 mod in_doubt;
 mod incarnation;
 mod membership;
@@ -64,6 +65,10 @@ pub(crate) struct Owner {
     /// The last panic of this owner, which it was rebuilt after.
     panicked: Option<String>,
     members: Vec<Member>,
+    /// Since when there has been nothing to do for members that follow a pattern.
+    idle_since_ms: Option<u64>,
+    /// How many deliveries the group had when this owner began.
+    delivered_at_start: u64,
     /// Whose turn it is to be given events.
     turn: usize,
     tail: TailWatch,
@@ -104,6 +109,8 @@ struct Member {
     subscriber: Arc<Subscriber>,
     /// How long its leases are, where it says so.
     ack_timeout_ms: Option<u64>,
+    /// It joined through a pattern, whose follower joins again when there is something to deliver.
+    follows_pattern: bool,
 }
 
 /// Why the owner stops.
@@ -142,6 +149,8 @@ impl Owner {
             stale_version: None,
             panicked: None,
             members: Vec::new(),
+            idle_since_ms: None,
+            delivered_at_start: counts.delivered,
             turn: 0,
             awaiting_tail: false,
             read_retry_at_ms: 0,
@@ -201,7 +210,7 @@ impl Owner {
             self.coalesce_ack_publishes(now_ms).await;
             self.flush_if_due(now_ms);
             self.share_status();
-            if self.is_idle() && self.retire() {
+            if (self.is_idle() && self.retire()) || self.sleep_if_due(now_ms) {
                 return None;
             }
             stop = self.wait(now_ms).await;
@@ -253,10 +262,13 @@ impl Owner {
     /// When the clock alone gives something to do.
     fn next_wakeup_ms(&mut self) -> Option<u64> {
         let pending_read = (self.read_retry_at_ms > 0).then_some(self.read_retry_at_ms);
-        [self.state.next_due(), self.next_flush_ms(), pending_read]
-            .into_iter()
-            .flatten()
-            .min()
+        let moments = [
+            self.state.next_due(),
+            self.next_flush_ms(),
+            pending_read,
+            self.dormant_at_ms(),
+        ];
+        moments.into_iter().flatten().min()
     }
 
     /// Does what members have asked for since the last time.

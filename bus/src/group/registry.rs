@@ -2,13 +2,15 @@
 
 use super::command::{Command, Reply};
 use super::counts::GroupCounts;
+use super::directory::{Directory, StoredGroup};
 use super::owner::Owner;
-use super::status::SharedStatus;
+use super::status::{GroupStatus, SharedStatus};
 use super::subscriber::{Ended, Subscriber};
 use crate::core::Core;
 use crate::error::{GroupError, TakenOver};
 use crate::pattern::Pattern;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -18,8 +20,6 @@ use tokio::task::{AbortHandle, JoinHandle};
 const COMMAND_QUEUE: usize = 64;
 /// How often a command is given to the next owner when one ends under it.
 const MAX_TRIES: usize = 1_000;
-/// How many groups' counters are kept while they have no owner.
-const MAX_COUNTED_GROUPS: usize = 16_384;
 
 /// A group's full name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,15 +39,12 @@ pub(crate) struct Registry {
     state: Mutex<RegistryState>,
 }
 
-/// What groups have done.
-pub(crate) type Counts = HashMap<GroupName, GroupCounts>;
-
 #[derive(Default)]
 struct RegistryState {
     /// Ordered by name, so that those of a topic are adjacent.
     owners: BTreeMap<GroupName, RunningOwner>,
-    /// The counters of groups that have no owner at the moment.
-    counts: Counts,
+    /// The groups that are stored.
+    directory: Directory,
     /// Subscriptions that wait for new topics, with the tasks that look for them.
     followers: Vec<(Weak<Subscriber>, Followed, AbortHandle)>,
     closed: bool,
@@ -95,6 +92,26 @@ impl Registry {
         .into())
     }
 
+    /// Gives a command to the group's owner, which is started where there is none. One that no owner takes is dropped, and
+    /// with it its reply.
+    pub(crate) async fn send(&self, name: &GroupName, mut command: Command) {
+        for _ in 0..MAX_TRIES {
+            let Ok(commands) = self.owner(name) else {
+                return;
+            };
+            match commands.send(command).await {
+                Ok(()) => return,
+                // The owner has retired meanwhile; the next one takes it.
+                Err(mpsc::error::SendError(returned)) => command = returned,
+            }
+        }
+    }
+
+    /// How many groups are served now.
+    pub(crate) fn running(&self) -> usize {
+        self.lock().owners.len()
+    }
+
     /// A way to talk to a group's owner that does not keep it running.
     pub(crate) fn command_sender(&self, name: &GroupName) -> Option<mpsc::WeakSender<Command>> {
         let state = self.lock();
@@ -126,15 +143,57 @@ impl Registry {
 
     /// What a group without an owner has done.
     pub(crate) fn counts(&self, name: &GroupName) -> GroupCounts {
-        self.lock().counts.get(name).copied().unwrap_or_default()
+        self.lock().directory.counts(name)
     }
 
-    /// What the owners last told of their groups, and the counts of groups that have none.
-    pub(crate) fn statuses(&self) -> (Vec<(GroupName, Arc<SharedStatus>)>, Counts) {
+    /// The next groups in the order of their names, as their owners last told or as they are stored; none after the
+    /// last one. So looking at all of them holds the lock for a few at a time.
+    pub(crate) fn status_page(
+        &self,
+        after: Option<&GroupName>,
+        limit: usize,
+    ) -> Vec<(GroupName, GroupStatus)> {
         let state = self.lock();
-        let running_in = state.owners.iter();
-        let running_in = running_in.map(|(name, running)| (name.clone(), running.status.clone()));
-        (running_in.collect(), state.counts.clone())
+        let bound = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let running = state.owners.range((bound, Bound::Unbounded));
+        let running = running.filter_map(|(name, running)| Some((name, running.status.get()?)));
+        let mut page: BTreeMap<&GroupName, GroupStatus> =
+            state.directory.page(after, limit).collect();
+        page.extend(running.take(limit));
+        let page = page.into_iter().take(limit);
+        page.map(|(name, status)| (name.clone(), status)).collect()
+    }
+
+    /// Whether all stored groups are known.
+    pub(crate) fn is_directory_complete(&self) -> bool {
+        let now_ms = self.core.monotonic_ms();
+        self.lock().directory.is_complete(now_ms)
+    }
+
+    /// The records are about to be listed.
+    pub(crate) fn begin_listing(&self) {
+        self.lock().directory.begin_listing();
+    }
+
+    /// What is known of a group that is stored.
+    pub(crate) fn stored_group(&self, name: &GroupName) -> Option<StoredGroup> {
+        self.lock().directory.get(name)
+    }
+
+    /// All records were listed.
+    pub(crate) fn listed(&self, groups: BTreeMap<GroupName, StoredGroup>) {
+        let now_ms = self.core.monotonic_ms();
+        self.lock().directory.listed(groups, now_ms);
+    }
+
+    /// Another bus may have changed a record.
+    pub(crate) fn outdate_directory(&self) {
+        self.lock().directory.outdate();
+    }
+
+    /// A topic was deleted, and the records of its groups with it.
+    pub(crate) fn removed_topic(&self, topic: &str) {
+        self.lock().directory.removed_topic(topic);
     }
 
     /// Makes every owner of a topic that is gone stop without writing anything more.
@@ -203,33 +262,26 @@ impl Registry {
     }
 
     /// Takes an owner off the list, unless a command waits for it.
-    pub(crate) fn retire(
-        &self,
-        name: &GroupName,
-        counts: GroupCounts,
-        commands: &mut mpsc::Receiver<Command>,
-    ) -> bool {
+    pub(crate) fn retire(&self, name: &GroupName, commands: &mut mpsc::Receiver<Command>) -> bool {
         let mut state = self.lock();
         if !commands.is_empty() {
             return false;
         }
         commands.close();
-        state.owners.remove(name);
-        state.keep_counts(name, counts);
+        state.remove(name, true);
         true
     }
 
-    /// Takes an owner off the list that cannot go on.
+    /// Takes an owner off the list that cannot go on; the group may still be stored.
     pub(crate) fn remove(
         &self,
         name: &GroupName,
-        counts: GroupCounts,
+        is_stored: bool,
         commands: &mut mpsc::Receiver<Command>,
     ) {
         let mut state = self.lock();
         commands.close();
-        state.owners.remove(name);
-        state.keep_counts(name, counts);
+        state.remove(name, is_stored);
     }
 
     fn owner(&self, name: &GroupName) -> Result<mpsc::Sender<Command>, GroupError> {
@@ -241,7 +293,7 @@ impl Registry {
             return Ok(running.commands.clone());
         }
         let (commands, receiver) = mpsc::channel(COMMAND_QUEUE);
-        let counts = state.counts.remove(name).unwrap_or_default();
+        let counts = state.directory.counts(name);
         let status = Arc::<SharedStatus>::default();
         let owner = Owner::new(
             self.core.clone(),
@@ -282,9 +334,16 @@ impl RegistryState {
         }
     }
 
-    fn keep_counts(&mut self, name: &GroupName, counts: GroupCounts) {
-        if self.counts.len() < MAX_COUNTED_GROUPS && !name.ephemeral {
-            self.counts.insert(name.clone(), counts);
+    fn remove(&mut self, name: &GroupName, is_stored: bool) {
+        let removed = self.owners.remove(name);
+        if name.ephemeral {
+            return;
+        }
+        let status = removed.and_then(|running| running.status.get());
+        match status.filter(|_| is_stored) {
+            Some(status) => self.directory.stored(name, status),
+            // There is no such group, or it could not be read.
+            None => self.directory.removed(name),
         }
     }
 }

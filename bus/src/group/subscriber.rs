@@ -50,6 +50,8 @@ struct Mailbox {
     attached_groups: usize,
     /// More groups may come, so that the end of the last one is not the end.
     follows_pattern: bool,
+    /// Topics whose groups have stopped filling it, for the follower of a pattern.
+    detached: Vec<Arc<str>>,
     paused: bool,
     /// The client behind it does not read, so that nothing is leased to it.
     stalled: bool,
@@ -151,15 +153,31 @@ impl Subscriber {
         self.lock().attached_groups += 1;
     }
 
+    /// How many groups fill it.
+    pub(crate) fn attached_groups(&self) -> usize {
+        self.lock().attached_groups
+    }
+
     /// A group does not fill it any more; the last one closes it.
-    pub(crate) fn detach_group(&self, reason: Ended) {
+    pub(crate) fn detach_group(&self, topic: &Arc<str>, reason: Ended) {
         let mut mailbox = self.lock();
-        mailbox.attached_groups = mailbox.attached_groups.saturating_sub(1);
+        mailbox.detach(topic);
         if mailbox.attached_groups == 0 && !mailbox.follows_pattern {
             mailbox.ended.get_or_insert(reason);
         }
         self.notify(mailbox);
         self.group_detached.notify_one();
+    }
+
+    /// A group does not fill it any more until its topic has something again, which the follower sees to.
+    pub(crate) fn leave_dormant(&self, topic: &Arc<str>) {
+        self.lock().detach(topic);
+        self.group_detached.notify_one();
+    }
+
+    /// The topics whose groups have stopped filling it since the last call.
+    pub(crate) fn take_detached(&self) -> Vec<Arc<str>> {
+        std::mem::take(&mut self.lock().detached)
     }
 
     /// Closes the mailbox whatever groups there are.
@@ -293,6 +311,13 @@ impl Subscriber {
 }
 
 impl Mailbox {
+    fn detach(&mut self, topic: &Arc<str>) {
+        self.attached_groups = self.attached_groups.saturating_sub(1);
+        if self.follows_pattern {
+            self.detached.push(topic.clone());
+        }
+    }
+
     /// The next event whose lease still holds; one that ran out in here was never seen and goes back.
     fn pop(&mut self, now_ms: u64) -> Option<TakenEvent> {
         loop {

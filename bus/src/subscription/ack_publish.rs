@@ -86,16 +86,13 @@ impl SubscriptionControl {
         topic: &str,
         ack_publishes: Vec<AckPublish>,
     ) -> impl AckPublishesFuture + use<> {
-        let count = ack_publishes.len();
-        let memberships = self.shared.memberships();
-        let pending = memberships.get(topic).map(|membership| {
-            let ack_publishes = ack_publishes.into_iter().map(AckPublish::by_ids);
-            membership.ack_publishes(ack_publishes.collect())
-        });
+        let ack_publishes = ack_publishes.into_iter().map(AckPublish::by_ids);
+        let ack_publishes: Vec<_> = ack_publishes.collect();
+        let route = self.shared.route(topic);
         async move {
-            match pending {
-                Some(pending) => pending.await,
-                None => vec![Err(AckPublishError::Gone); count],
+            match route {
+                Some(route) => route.ack_publishes(ack_publishes).await,
+                None => vec![Err(AckPublishError::Gone); ack_publishes.len()],
             }
         }
     }

@@ -2,20 +2,25 @@
 
 use super::pattern_group::PatternGroup;
 use super::subscribe::SubscribeRequest;
+use super::topic_queue::TopicQueue;
 use super::{Shared, SubscribeOptions};
 use crate::core::Core;
 use crate::error::{GroupError, SubscribeError};
 use crate::group::StartAt;
 use crate::group::command::PatternDefaults;
+use crate::group::inbox::Inbox;
+use crate::group::membership::Membership;
 use crate::group::record::{GroupRecord, record_key};
 use crate::group::registry::Registry;
 use crate::names::{check_topic, is_internal_topic};
 use crate::pattern::Pattern;
 use prombus_store::{Store, TailAdvances, TopicInfo};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+/// How many topics the follower looks at before it learns of those that have moved or ended meanwhile.
+const LOOKED_AT_TOGETHER: usize = 64;
 /// How long the follower waits before it tries a topic again that it could not join.
 const REJOIN_MS: u64 = 1_000;
 
@@ -87,6 +92,15 @@ impl Selection {
     }
 }
 
+/// How far the follower got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Joined {
+    /// Others wait, and can be looked at now.
+    Some,
+    /// Others could not be joined, or none are left.
+    AsFarAsPossible,
+}
+
 /// Joins matching topics when there is something to deliver in them.
 pub(super) struct Follower {
     pub(super) core: Arc<Core>,
@@ -94,17 +108,24 @@ pub(super) struct Follower {
     pub(super) shared: Weak<Shared>,
     pub(super) request: SubscribeRequest,
     pub(super) selection: Selection,
-    /// Topics that have to be looked at, each once.
-    pub(super) waiting: BTreeSet<Arc<str>>,
+    /// Where it waits for its turn to join more topics than it may have at a time.
+    pub(super) turn: Arc<Inbox>,
+    /// Topics that have to be looked at.
+    pub(super) waiting: TopicQueue,
+    /// Those that could not be joined, and are tried again a moment later.
+    pub(super) failed: Vec<Arc<str>>,
+    /// Where an ephemeral group is in topics that it was served from, by incarnation: nothing of it is stored.
+    pub(super) dormant: HashMap<Arc<str>, (u64, u64)>,
 }
 
 impl Follower {
     /// Follows until the subscription or the bus is gone.
     pub(super) async fn run(mut self, mut moved: TailAdvances) {
         loop {
-            if !self.join_waiting(usize::MAX).await {
+            self.queue_detached_topics();
+            let Some(joined) = self.join_waiting().await else {
                 return;
-            }
+            };
             let retry = tokio::time::sleep(Duration::from_millis(REJOIN_MS));
             let subscriber = self.request.subscriber.clone();
             tokio::select! {
@@ -113,32 +134,62 @@ impl Follower {
                     Some(topics) => self.queue_moved_topics(topics),
                     None => return,
                 },
-                () = subscriber.group_detached() => self.queue_ended_topics(),
-                // Those that could not be joined are tried again.
-                () = retry, if !self.waiting.is_empty() => {}
+                () = subscriber.group_detached() => {}
+                // It is its turn, or was resumed.
+                () = self.turn.arrived() => {}
+                () = std::future::ready(()), if joined == Joined::Some => {}
+                () = retry, if !self.waiting.is_empty() || !self.failed.is_empty() => {
+                    let failed = std::mem::take(&mut self.failed);
+                    self.waiting.extend(failed);
+                }
             }
         }
     }
 
-    /// Looks at up to `limit` topics that wait; `false` where the subscription or the bus is gone.
-    pub(super) async fn join_waiting(&mut self, limit: usize) -> bool {
-        let mut failed = BTreeSet::new();
-        for _ in 0..limit {
-            let Some(topic) = self.waiting.pop_first() else {
+    /// Has all topics looked at that match.
+    pub(super) fn queue_all(&mut self) {
+        let matching = self.selection.matching(&*self.core.store);
+        self.waiting.extend(matching);
+    }
+
+    /// Whether one more topic may be joined. A subscription that is served from very many already joins another one only
+    /// where it has room, in turn with the owners that wait for that.
+    fn may_join(&self) -> bool {
+        let subscriber = &self.request.subscriber;
+        subscriber.attached_groups() < self.core.options.pattern_topics
+            || subscriber.is_open() && subscriber.credit.takes_turn(&self.turn)
+    }
+
+    /// Looks at some of the topics that wait, as far as more may be joined; `None` where the subscription or the bus is
+    /// gone.
+    async fn join_waiting(&mut self) -> Option<Joined> {
+        for _ in 0..LOOKED_AT_TOGETHER {
+            if self.waiting.is_empty() {
+                break;
+            }
+            if !self.may_join() {
+                // It waits for its turn in the queue for credit.
+                return Some(Joined::AsFarAsPossible);
+            }
+            let Some(topic) = self.waiting.pop() else {
                 break;
             };
             let (Some(registry), Some(shared)) = (self.registry.upgrade(), self.shared.upgrade())
             else {
-                return false;
+                return None;
             };
             match self.join(&registry, &shared, &topic).await {
                 Ok(()) => {}
-                Err(GroupError::Closed) if self.core.is_closed() => return false,
-                Err(_) => drop(failed.insert(topic)),
+                Err(GroupError::Closed) if self.core.is_closed() => return None,
+                Err(_) => self.failed.push(topic),
             }
         }
-        self.waiting.append(&mut failed);
-        true
+        // Others are not to wait for one that needs nothing.
+        self.request.subscriber.credit.dequeue(&self.turn);
+        Some(match self.waiting.is_empty() {
+            true => Joined::AsFarAsPossible,
+            false => Joined::Some,
+        })
     }
 
     /// Joins a topic where something is undelivered.
@@ -154,7 +205,12 @@ impl Follower {
         let Some(pattern_group) = self.selection.pattern_group_of(topic) else {
             return Ok(());
         };
-        let start = pattern_group.of(info.incarnation);
+        let start = match self.dormant.get(topic) {
+            Some((incarnation, cursor)) if *incarnation == info.incarnation => {
+                StartAt::Seq(cursor + 1)
+            }
+            _ => pattern_group.of(info.incarnation),
+        };
         if shared.has_open_membership(topic) || !self.is_behind(&info, &start).await? {
             return Ok(());
         }
@@ -166,7 +222,7 @@ impl Follower {
             .request
             .join_pattern(&self.core, registry, topic, &start, &pattern)
             .await?;
-        drop(shared.memberships().insert(topic.clone(), membership));
+        shared.add_membership(topic, membership);
         Ok(())
     }
 
@@ -195,20 +251,27 @@ impl Follower {
         self.waiting.extend(matching);
     }
 
-    /// Looks again at topics whose group has ended: it may have been removed, or the topic made again.
-    fn queue_ended_topics(&mut self) {
+    /// Looks again at topics whose group has ended: there may be something in them by now, it may have been removed, or
+    /// the topic made again.
+    fn queue_detached_topics(&mut self) {
         let Some(shared) = self.shared.upgrade() else {
             return;
         };
-        let mut memberships = shared.memberships();
-        let ended = memberships
-            .iter()
-            .filter(|(_, membership)| membership.inbox.is_closed());
-        let ended: Vec<Arc<str>> = ended.map(|(topic, _)| topic.clone()).collect();
-        for topic in ended {
-            memberships.remove(&topic);
+        for topic in self.request.subscriber.take_detached() {
+            let mut memberships = shared.memberships();
+            let is_closed = |membership: &Membership| membership.inbox.is_closed();
+            if memberships.get(&topic).is_some_and(is_closed)
+                && let Some(ended) = memberships.remove(&topic)
+            {
+                drop(memberships);
+                if self.request.ephemeral
+                    && let Some(at) = ended.inbox.dormant_at()
+                {
+                    self.dormant.insert(topic.clone(), at);
+                }
+            }
             if self.selection.matches(&topic) {
-                self.waiting.insert(topic);
+                self.waiting.push(topic);
             }
         }
     }

@@ -1,19 +1,21 @@
 //! Subscribing: resolves the topics by name or pattern, and joins the group of each.
 
 use super::fan_in::{Follower, Selection};
+use super::topic_queue::TopicQueue;
 use super::{Shared, SubscribeOptions, Subscription, SubscriptionControl};
 use crate::core::Core;
 use crate::error::{GroupError, InvalidField, SubscribeError, UnknownTopic};
 use crate::group::StartAt;
 use crate::group::command::{Command, Join, PatternDefaults};
 use crate::group::credit::Credit;
+use crate::group::inbox::Inbox;
 use crate::group::membership::Membership;
 use crate::group::registry::{GroupName, Registry};
 use crate::group::settings::SettingsRequest;
 use crate::group::subscriber::Subscriber;
 use crate::names::check_group;
 use prombus_store::TailAdvances;
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// How many topics of a pattern are looked at before the subscription is there; the others are while it is used.
@@ -57,27 +59,18 @@ pub(crate) async fn subscribe(
             return Err(UnknownTopic { topic }.into());
         }
     }
-    let name = match &options.member {
-        Some(name) => name.as_str().into(),
-        None => format!("member-{number}").into(),
-    };
-    let subscriber = Arc::new(Subscriber::new(
-        name,
-        options.batch_size,
-        Credit::new(
-            options.max_in_flight,
-            core.options.subscription_bytes,
-            core.memory.clone(),
-        ),
-        !selection.patterns.is_empty(),
-        core.options.clock.clone(),
-    ));
+    let subscriber = new_subscriber(core, &options, number, !selection.patterns.is_empty());
     // Watched before the topics are listed, so that none is missed in between.
     let moved = (!selection.patterns.is_empty()).then(|| core.store.watch_tails());
     let subscription = Subscription {
         control: SubscriptionControl {
             shared: Arc::new(Shared {
                 group: group.clone(),
+                ephemeral,
+                patterns: selection.patterns.clone(),
+                registry: Arc::downgrade(registry),
+                turn: Arc::new(Inbox::new(core.options.group_bytes)),
+                ack_timeout_ms: Mutex::default(),
                 subscriber: subscriber.clone(),
                 memberships: Mutex::default(),
                 follower: Mutex::default(),
@@ -95,24 +88,51 @@ pub(crate) async fn subscribe(
         let membership = request
             .join(core, registry, topic, &request.options.from)
             .await?;
-        shared.memberships().insert(topic.clone(), membership);
+        shared.add_membership(topic, membership);
     }
     if let Some(moved) = moved {
         let (group, options) = (&request.group, &request.options);
         selection
             .resolve_starts(core, group, ephemeral, options)
             .await?;
-        let follower = Follower {
+        let mut follower = Follower {
             core: core.clone(),
             registry: Arc::downgrade(registry),
             shared: Arc::downgrade(shared),
-            waiting: selection.matching(&*core.store),
+            turn: shared.turn.clone(),
+            waiting: TopicQueue::default(),
+            failed: Vec::new(),
+            dormant: HashMap::new(),
             request,
             selection,
         };
+        follower.queue_all();
         follow(follower, registry, shared, moved).await?;
     }
     Ok(subscription)
+}
+
+fn new_subscriber(
+    core: &Core,
+    options: &SubscribeOptions,
+    number: u64,
+    follows_pattern: bool,
+) -> Arc<Subscriber> {
+    let name = match &options.member {
+        Some(name) => name.as_str().into(),
+        None => format!("member-{number}").into(),
+    };
+    Arc::new(Subscriber::new(
+        name,
+        options.batch_size,
+        Credit::new(
+            options.max_in_flight,
+            core.options.subscription_bytes,
+            core.memory.clone(),
+        ),
+        follows_pattern,
+        core.options.clock.clone(),
+    ))
 }
 
 /// Joins the first topics of a pattern, so that the caller gets the errors of its groups, and lets the follower go
@@ -123,18 +143,16 @@ async fn follow(
     shared: &Arc<Shared>,
     moved: TailAdvances,
 ) -> Result<(), SubscribeError> {
-    let mut again = BTreeSet::new();
-    for _ in 0..JOINED_EAGERLY {
-        let Some(topic) = follower.waiting.pop_first() else {
+    for _ in 0..JOINED_EAGERLY.min(follower.core.options.pattern_topics) {
+        let Some(topic) = follower.waiting.pop() else {
             break;
         };
         match follower.join(registry, shared, &topic).await {
             // It was deleted meanwhile, and may have been made again.
-            Err(GroupError::UnknownTopic(_)) => drop(again.insert(topic)),
+            Err(GroupError::UnknownTopic(_)) => follower.failed.push(topic),
             joined => joined?,
         }
     }
-    follower.waiting.append(&mut again);
     let subscriber = follower.request.subscriber.clone();
     let followed = (
         follower.request.group.clone(),

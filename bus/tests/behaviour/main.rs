@@ -5,6 +5,7 @@ mod atomic;
 mod close;
 mod cursors;
 mod dead_letters;
+mod dormancy;
 mod ephemeral;
 mod errors;
 mod exactly_once;

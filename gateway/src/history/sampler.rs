@@ -14,22 +14,24 @@ const GROUPS_READ_EACH_TIME: usize = 2_000;
 pub(crate) async fn record(gateway: Arc<Gateway>) {
     let mut ticks = tokio::time::interval(Duration::from_millis(HISTORY_INTERVAL_MS));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut groups = Vec::new();
+    let mut group_count = 0;
     for turn in 0_u64.. {
         tokio::select! {
             biased;
             () = gateway.drained() => return,
             _ = ticks.tick() => {}
         }
-        if groups.len() <= GROUPS_READ_EACH_TIME || turn.is_multiple_of(SLOT_SAMPLES) {
+        let mut groups = None;
+        if group_count <= GROUPS_READ_EACH_TIME || turn.is_multiple_of(SLOT_SAMPLES) {
             // Groups that cannot be read now stay as they were.
-            groups = read_groups(&gateway).await.unwrap_or(groups);
+            groups = read_groups(&gateway).await;
+            group_count = groups.as_ref().map_or(group_count, Vec::len);
         }
-        gateway.history.take(read(&gateway, groups.clone()));
+        gateway.history.take(read(&gateway, groups));
     }
 }
 
-fn read(gateway: &Gateway, groups: Vec<GroupReading>) -> Reading {
+fn read(gateway: &Gateway, groups: Option<Vec<GroupReading>>) -> Reading {
     let store = gateway.bus.store();
     let topics = gateway.bus.topics().into_iter().map(|info| TopicReading {
         topic: info.name,

@@ -28,7 +28,7 @@ fn reading(at: u64, topics: Vec<TopicReading>, groups: Vec<GroupReading>) -> Rea
     Reading {
         now_ms: at * HISTORY_INTERVAL_MS,
         topics,
-        groups,
+        groups: Some(groups),
         ..Reading::default()
     }
 }

@@ -45,6 +45,8 @@ async fn sample(gateway: &Gateway) {
     });
     let unwritten = gateway.bus.unwritten_groups();
     gateway.metrics.sample_group_writes(unwritten.failures);
+    let running = gateway.bus.running_groups() as u64;
+    gateway.metrics.sample_running_groups(running);
     let memory = gateway.bus.delivery_memory();
     let (used, limit) = (memory.used_bytes() as u64, memory.limit_bytes() as u64);
     gateway.metrics.sample_delivery_memory(used, limit);
@@ -61,7 +63,7 @@ async fn sample(gateway: &Gateway) {
     }
     let durable = durable
         .into_iter()
-        .map(|sample| (&*sample.topic, &*sample.group, group_sample(sample)));
+        .map(|sample| (&sample.topic, &sample.group, group_sample(sample)));
     gateway.metrics.sample_groups(durable);
 }
 

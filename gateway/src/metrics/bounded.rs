@@ -30,6 +30,10 @@ impl<N: Ord + Clone, S: Default> Bounded<N, S> {
         if let Some(found) = series.get(&name) {
             return found.clone();
         }
+        if series.len() >= self.limit {
+            self.is_overflown.store(true, Relaxed);
+            return self.other.clone();
+        }
         drop(series);
         let mut series = self.series.write().unwrap_or_else(PoisonError::into_inner);
         if series.len() < self.limit || series.contains_key(&name) {

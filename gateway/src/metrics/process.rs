@@ -1,7 +1,7 @@
 //! What the system knows of the process, in the names that every Prometheus client library uses. Only on Linux; elsewhere
 //! there are none.
 
-use super::text::Text;
+use super::text::{Labels, Text};
 use std::fs;
 
 /// Ticks of `/proc` in a second. Linux shows 100 to programs whatever the kernel uses.
@@ -23,12 +23,12 @@ pub(super) fn render(text: &mut Text) {
         let seconds = (user + system) / TICKS_PER_SEC;
         let name = "process_cpu_seconds_total";
         text.head(name, "counter", "User and system time of the process.");
-        text.sample(name, &[], seconds);
+        text.sample(&Labels::default(), seconds);
     }
     if let Some((start, boot)) = ticks(START_TICKS).zip(boot_seconds()) {
         let name = "process_start_time_seconds";
         text.head(name, "gauge", "Start time of the process since the epoch.");
-        text.sample(name, &[], boot + start / TICKS_PER_SEC);
+        text.sample(&Labels::default(), boot + start / TICKS_PER_SEC);
     }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     for (name, field, unit, help) in [
@@ -48,19 +48,19 @@ pub(super) fn render(text: &mut Text) {
     ] {
         if let Some(value) = field_of(&status, field) {
             text.head(name, "gauge", help);
-            text.sample(name, &[], value * unit);
+            text.sample(&Labels::default(), value * unit);
         }
     }
     if let Ok(descriptors) = fs::read_dir("/proc/self/fd") {
         let name = "process_open_fds";
         text.head(name, "gauge", "Open file descriptors.");
-        text.sample(name, &[], descriptors.count());
+        text.sample(&Labels::default(), descriptors.count());
     }
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     if let Some(limit) = field_of(&limits, "Max open files") {
         let name = "process_max_fds";
         text.head(name, "gauge", "Limit of open file descriptors.");
-        text.sample(name, &[], limit);
+        text.sample(&Labels::default(), limit);
     }
 }
 

@@ -3,14 +3,16 @@
 //! Every metric is written twice: under the name of the contract with durations in milliseconds, and as `prombus_…` with
 //! durations in seconds, as Prometheus recommends.
 
-use super::values::{HISTOGRAM_BOUNDS_MS, Histogram, Ratio};
+use super::values::{HISTOGRAM_BOUNDS_MICROS, HISTOGRAM_BOUNDS_MS, Histogram, Ratio};
 use std::fmt::{Display, Write};
 
 /// The media type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Labels with their values.
-type Labels<'a> = [(&'a str, &'a str)];
+/// Labels with their values as they are written between the braces. A series has many lines with the same ones, so they
+/// are escaped once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Labels(String);
 
 /// Which names and units are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,77 +26,111 @@ pub(super) enum Naming {
 /// The text as far as it is written.
 pub(super) struct Text {
     text: String,
-    pub(super) naming: Naming,
+    naming: Naming,
+    /// The name of the metric whose samples are being written.
+    name: String,
+    /// The bounds of histograms that are shown, each with its place among those that are counted.
+    bounds: Vec<(usize, String)>,
+}
+
+impl Labels {
+    pub(super) fn new(labels: &[(&str, &str)]) -> Self {
+        let mut text = String::new();
+        for (at, (label, value)) in labels.iter().enumerate() {
+            if at > 0 {
+                text.push(',');
+            }
+            text.push_str(label);
+            text.push_str("=\"");
+            escape(&mut text, value, true);
+            text.push('"');
+        }
+        Self(text)
+    }
 }
 
 impl Text {
     pub(super) fn new() -> Self {
-        Self {
+        let mut text = Self {
             text: String::new(),
             naming: Naming::Contract,
-        }
+            name: String::new(),
+            bounds: Vec::new(),
+        };
+        text.set_naming(Naming::Contract);
+        text
+    }
+
+    /// Writes other names and units from now on.
+    pub(super) fn set_naming(&mut self, naming: Naming) {
+        self.naming = naming;
+        let bounds = HISTOGRAM_BOUNDS_MICROS.iter().enumerate();
+        let is_shown = |micros: u64| {
+            naming == Naming::Prefixed || HISTOGRAM_BOUNDS_MS.iter().any(|ms| ms * 1_000 == micros)
+        };
+        self.bounds = bounds
+            .filter(|(_, micros)| is_shown(**micros))
+            .map(|(at, micros)| (at, self.duration(*micros).to_string()))
+            .collect();
+        let all = (HISTOGRAM_BOUNDS_MICROS.len(), "+Inf".to_owned());
+        self.bounds.push(all);
     }
 
     /// Begins a metric. Its samples follow at once.
     pub(super) fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let name = self.name(name);
-        self.write(format_args!("# HELP {name} "));
-        self.escaped(help, false);
-        self.write(format_args!("\n# TYPE {name} {kind}\n"));
+        self.name = match (self.naming, name.strip_suffix("_ms")) {
+            (Naming::Contract, _) => name.to_owned(),
+            (Naming::Prefixed, Some(stem)) => format!("prombus_{stem}_seconds"),
+            (Naming::Prefixed, None) => format!("prombus_{name}"),
+        };
+        let text = &mut self.text;
+        text.push_str("# HELP ");
+        text.push_str(&self.name);
+        text.push(' ');
+        escape(text, help, false);
+        text.push_str("\n# TYPE ");
+        text.push_str(&self.name);
+        text.push(' ');
+        text.push_str(kind);
+        text.push('\n');
     }
 
-    pub(super) fn sample(&mut self, name: &str, labels: &Labels<'_>, value: impl Display) {
-        self.line(name, "", labels, None, value);
+    pub(super) fn sample(&mut self, labels: &Labels, value: impl Display) {
+        self.line("", labels, None, value);
     }
 
-    /// A gauge; one of milliseconds has `_ms` at the end of its name.
-    pub(super) fn gauge(&mut self, name: &str, labels: &Labels<'_>, value: i64) {
-        if name.ends_with("_ms") {
-            let micros = u64::try_from(value).unwrap_or(0).saturating_mul(1_000);
-            let duration = self.duration(micros);
-            self.sample(name, labels, duration);
-        } else {
-            self.sample(name, labels, value);
+    /// A gauge of milliseconds.
+    pub(super) fn duration_gauge(&mut self, labels: &Labels, ms: i64) {
+        let micros = u64::try_from(ms).unwrap_or(0).saturating_mul(1_000);
+        let duration = self.duration(micros);
+        self.sample(labels, duration);
+    }
+
+    pub(super) fn histogram(&mut self, labels: &Labels, histogram: &Histogram) {
+        let counts = histogram.cumulative();
+        let bounds = std::mem::take(&mut self.bounds);
+        for (at, bound) in &bounds {
+            self.line("_bucket", labels, Some(bound), counts[*at]);
         }
-    }
-
-    pub(super) fn histogram(&mut self, name: &str, labels: &Labels<'_>, histogram: &Histogram) {
-        let mut total = 0;
-        for (bound_micros, count) in histogram.cumulative() {
-            total = count;
-            let is_shown = |micros: u64| {
-                self.naming == Naming::Prefixed
-                    || HISTOGRAM_BOUNDS_MS.iter().any(|ms| ms * 1_000 == micros)
-            };
-            let bound = match bound_micros {
-                Some(micros) if !is_shown(micros) => continue,
-                Some(micros) => self.duration(micros).to_string(),
-                None => "+Inf".to_owned(),
-            };
-            self.line(name, "_bucket", labels, Some(&bound), count);
-        }
+        self.bounds = bounds;
         let sum = self.duration(histogram.sum_micros());
-        self.line(name, "_sum", labels, None, sum);
-        self.line(name, "_count", labels, None, total);
+        self.line("_sum", labels, None, sum);
+        self.line(
+            "_count",
+            labels,
+            None,
+            counts[HISTOGRAM_BOUNDS_MICROS.len()],
+        );
     }
 
-    pub(super) fn ratio(&mut self, name: &str, ratio: &Ratio) {
+    pub(super) fn ratio(&mut self, ratio: &Ratio) {
         let sum = self.duration(ratio.sum_micros());
-        self.line(name, "_sum", &[], None, sum);
-        self.line(name, "_count", &[], None, ratio.count());
+        self.line("_sum", &Labels::default(), None, sum);
+        self.line("_count", &Labels::default(), None, ratio.count());
     }
 
     pub(super) fn finish(self) -> String {
         self.text
-    }
-
-    /// The name as it is written.
-    fn name(&self, name: &str) -> String {
-        match (self.naming, name.strip_suffix("_ms")) {
-            (Naming::Contract, _) => name.to_owned(),
-            (Naming::Prefixed, Some(stem)) => format!("prombus_{stem}_seconds"),
-            (Naming::Prefixed, None) => format!("prombus_{name}"),
-        }
     }
 
     fn duration(&self, micros: u64) -> Duration {
@@ -104,49 +140,37 @@ impl Text {
         }
     }
 
-    fn line(
-        &mut self,
-        name: &str,
-        suffix: &str,
-        labels: &Labels<'_>,
-        bound: Option<&str>,
-        value: impl Display,
-    ) {
-        let name = self.name(name);
-        self.text.push_str(&name);
-        self.text.push_str(suffix);
-        let mut separator = '{';
-        for (label, text) in labels
-            .iter()
-            .copied()
-            .chain(bound.map(|bound| ("le", bound)))
-        {
-            self.write(format_args!("{separator}{label}=\""));
-            self.escaped(text, true);
-            self.text.push('"');
-            separator = ',';
-        }
-        if separator == ',' {
-            self.text.push('}');
-        }
-        self.write(format_args!(" {value}\n"));
-    }
-
-    /// In help, quotes are not escaped.
-    fn escaped(&mut self, text: &str, is_quoted: bool) {
-        for character in text.chars() {
-            match character {
-                '\\' => self.text.push_str("\\\\"),
-                '\n' => self.text.push_str("\\n"),
-                '"' if is_quoted => self.text.push_str("\\\""),
-                character => self.text.push(character),
+    fn line(&mut self, suffix: &str, labels: &Labels, bound: Option<&str>, value: impl Display) {
+        let text = &mut self.text;
+        text.push_str(&self.name);
+        text.push_str(suffix);
+        if !labels.0.is_empty() || bound.is_some() {
+            text.push('{');
+            text.push_str(&labels.0);
+            if let Some(bound) = bound {
+                if !labels.0.is_empty() {
+                    text.push(',');
+                }
+                text.push_str("le=\"");
+                text.push_str(bound);
+                text.push('"');
             }
+            text.push('}');
         }
-    }
-
-    fn write(&mut self, arguments: std::fmt::Arguments<'_>) {
         // Writing to a string cannot fail.
-        let _ = self.text.write_fmt(arguments);
+        let _ = writeln!(text, " {value}");
+    }
+}
+
+/// In help, quotes are not escaped.
+fn escape(out: &mut String, text: &str, is_quoted: bool) {
+    for character in text.chars() {
+        match character {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '"' if is_quoted => out.push_str("\\\""),
+            character => out.push(character),
+        }
     }
 }
 

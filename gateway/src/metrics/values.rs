@@ -90,13 +90,12 @@ impl Histogram {
         self.observe_micros(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// How many durations were at most as long as each bound in microseconds, with its bound; none for all of them.
-    pub(super) fn cumulative(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
-        let bounds = HISTOGRAM_BOUNDS_MICROS.iter().copied();
-        let bounds = bounds.map(Some).chain([None]);
-        bounds.zip(&self.buckets).scan(0, |total, (bound, bucket)| {
-            *total += bucket.load(Relaxed);
-            Some((bound, *total))
+    /// How many durations were at most as long as each bound; the last is how many there were.
+    pub(super) fn cumulative(&self) -> [u64; HISTOGRAM_BOUNDS_MICROS.len() + 1] {
+        let mut total = 0;
+        self.buckets.each_ref().map(|bucket| {
+            total += bucket.load(Relaxed);
+            total
         })
     }
 

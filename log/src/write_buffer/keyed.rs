@@ -124,6 +124,12 @@ impl KeyedRecords {
     /// Records as readers see them, in the order of keys.
     pub(crate) fn all_seen(&self, prefix: &str) -> Vec<(Arc<str>, Keyed)> {
         let current = with_prefix(&self.latest, prefix);
+        if !self.is_any_changing(prefix) {
+            // The caller holds the lock that appends need.
+            return current
+                .map(|(key, one)| (key.clone(), one.clone()))
+                .collect();
+        }
         let current = current.filter(|(key, _)| !self.outdated.contains_key(*key));
         let outdated = with_prefix(&self.outdated, prefix);
         let outdated = outdated.filter_map(|(key, one)| Some((key, one.seen.as_ref()?)));

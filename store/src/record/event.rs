@@ -212,6 +212,16 @@ impl StoredEvent {
         self.bytes
     }
 
+    /// The bytes of the block that it keeps in memory, which other events may share.
+    pub fn block_bytes(&self) -> usize {
+        self.block.len()
+    }
+
+    /// Whether it shares its block with another event.
+    pub fn shares_block(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.block, &other.block)
+    }
+
     /// Whether the publisher gave the time.
     pub fn has_client_ts(&self) -> bool {
         self.head()[9] & CLIENT_TS != 0

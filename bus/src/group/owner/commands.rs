@@ -24,6 +24,12 @@ impl Owner {
                 // A membership that the caller no longer waits for is dropped, which ends it.
                 let _ = reply.send(membership);
             }
+            // Who is no member may ask too, and there may be no group.
+            Command::Settle(..) | Command::AckPublish(..)
+                if self.existence == Existence::Absent =>
+            {
+                self.refuse_unknown(command);
+            }
             Command::Settle(settle, reply) => {
                 let _ = reply.send(self.settle_by_ids(settle).await);
             }
@@ -65,6 +71,24 @@ impl Owner {
             }
         }
         None
+    }
+
+    /// Replies that the group knows none of the events.
+    fn refuse_unknown(&self, command: Command) {
+        let unknown = |id: &str| UnknownId::new(&self.name.topic, id);
+        match command {
+            Command::Settle(settle, reply) => {
+                let ids = settle.ids.iter();
+                let _ = reply.send(ids.map(|id| Err(unknown(id).into())).collect());
+            }
+            Command::AckPublish(_, ack_publishes) => {
+                for (ack_publish, reply) in ack_publishes {
+                    let id = ack_publish.ids.first().map_or("", String::as_str);
+                    let _ = reply.send(Err(unknown(id).into()));
+                }
+            }
+            command => command.fail(&self.unknown()),
+        }
     }
 
     async fn settle_by_ids(&mut self, settle: SettleByIds) -> Vec<Result<(), SettleError>> {

@@ -1,6 +1,7 @@
 //! Delivery: leasing events to the members that have room, in turn.
 
 use super::Owner;
+use crate::group::compact::compact;
 use crate::group::credit::ByteHold;
 use crate::group::inbox::Inbox;
 use crate::group::state::MemberId;
@@ -162,6 +163,7 @@ impl Owner {
         let member = self.members[turn].id;
         let mut leased = Vec::with_capacity(room.events);
         self.state.lease(member, room.events, now_ms, &mut leased);
+        compact(&mut leased, self.core.memory.used_bytes());
         let bytes = leased.iter().map(|one| one.event.stored_bytes()).sum();
         let hold = self.hold_bytes(turn, &room, bytes);
         self.share_status();

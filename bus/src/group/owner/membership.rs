@@ -69,6 +69,7 @@ impl Owner {
             id: join.member,
             subscriber: join.subscriber,
             ack_timeout_ms,
+            follows_pattern: join.pattern.is_some(),
         });
         Ok(Membership {
             inbox: self.inbox.clone(),

@@ -17,7 +17,7 @@ impl Owner {
     /// Goes off the list, unless someone has just asked for something.
     pub(super) fn retire(&mut self) -> bool {
         match self.registry.upgrade() {
-            Some(registry) => registry.retire(&self.name, *self.state.counts(), &mut self.commands),
+            Some(registry) => registry.retire(&self.name, &mut self.commands),
             None => true,
         }
     }
@@ -50,15 +50,20 @@ impl Owner {
         }
         self.inbox.close();
         for subscriber in ending {
-            subscriber.detach_group(reason);
+            subscriber.detach_group(&self.name.topic, reason);
         }
         if let Stop::Closing = stop {
             self.finish_ack_publishes().await;
             self.flush_before_stop().await;
         }
         self.fail_ack_publishes(&AckPublishError::Gone);
+        self.share_status();
         if let Some(registry) = self.registry.upgrade() {
-            registry.remove(&self.name, *self.state.counts(), &mut self.commands);
+            let is_stored = !matches!(reason, Ended::TopicDeleted | Ended::GroupRemoved);
+            registry.remove(&self.name, is_stored, &mut self.commands);
+            if reason == Ended::TakenOver {
+                registry.outdate_directory();
+            }
         }
         match stop {
             Stop::Closing => self.fail_all_commands(&GroupError::Closed).await,
@@ -70,7 +75,8 @@ impl Owner {
     /// Refuses all commands, now and from now on.
     pub(super) async fn fail_all_commands(mut self, error: &GroupError) {
         if let Some(registry) = self.registry.upgrade() {
-            registry.remove(&self.name, *self.state.counts(), &mut self.commands);
+            registry.remove(&self.name, true, &mut self.commands);
+            registry.outdate_directory();
         }
         self.commands.close();
         while let Some(command) = self.commands.recv().await {

@@ -1,6 +1,6 @@
 //! Statistics of a group, and the position of an id.
 
-use super::slot::Stage;
+use super::slot::{Slot, Stage};
 use super::{GroupState, MemberId};
 use prombus_store::GeneratedId;
 use std::collections::BTreeMap;
@@ -128,6 +128,29 @@ impl GroupState {
             .saturating_sub(from)
             .saturating_sub(self.count_settled(from, to));
         (redelivered, skipped)
+    }
+
+    /// Whether no lease is open and nothing waits for a moment.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.timed == 0 && self.counts.in_flight == 0 && self.dead_lettering.is_empty()
+    }
+
+    /// Whether everything that was read is settled, and what was carried over from before was read.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.unsettled.first().is_none()
+            && self.blocked_keys.events() == 0
+            && self.restored.is_empty()
+            && self.settled_ahead.len() == 0
+    }
+
+    /// Whether nothing of what is left was delivered before.
+    pub(crate) fn is_undelivered(&self) -> bool {
+        let is_new = |slot: &Slot| {
+            matches!(slot.stage, Stage::Ready | Stage::Missing) && slot.history.is_none()
+        };
+        self.restored.is_empty()
+            && self.restored_blocked.is_empty()
+            && self.unsettled.iter().all(|(_, slot)| is_new(slot))
     }
 
     /// How many events a member holds.
