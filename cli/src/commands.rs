@@ -1,8 +1,10 @@
 //! The commands of the binary, one file each: what it takes, and what it does.
 
+mod apply;
 mod backup;
 mod bench;
 mod bulk_report;
+mod codegen;
 mod completions;
 mod context;
 mod dev;
@@ -13,6 +15,7 @@ mod export;
 mod group;
 mod health;
 mod import;
+mod lint;
 mod outbox;
 mod position;
 mod project;
@@ -64,6 +67,9 @@ enum Command {
     Import(import::Import),
     Topic(topic::Topic),
     Schema(schema::Schema),
+    Codegen(codegen::Codegen),
+    Lint(lint::Lint),
+    Apply(apply::Apply),
     Group(group::Group),
     Diff(diff::Diff),
     Dlq(dlq::Dlq),
@@ -105,6 +111,9 @@ impl Cli {
             Command::Import(import) => import.run(format),
             Command::Topic(topic) => topic.run(format).map(done),
             Command::Schema(schema) => schema.run(format),
+            Command::Codegen(codegen) => codegen.run(format).map(done),
+            Command::Lint(lint) => lint.run(format),
+            Command::Apply(apply) => apply.run(format).map(done),
             Command::Group(group) => group.run(format).map(done),
             Command::Diff(diff) => diff.run(format).map(done),
             Command::Dlq(dlq) => dlq.run(format),

@@ -27,3 +27,4 @@ mod server;
 mod slips;
 mod soak;
 mod terminal;
+mod topic_files;
