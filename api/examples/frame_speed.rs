@@ -166,6 +166,7 @@ fn event(payload: &str) {
             attempt: 1,
             max_attempts: 5,
             ack_deadline_ms: 30_000,
+            shadow: false,
         };
         write_event(&mut frame, "heartbeat.received", "workers", record, context);
         frame.len()

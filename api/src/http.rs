@@ -23,6 +23,7 @@ mod read;
 mod schedules;
 mod schemas;
 mod settle;
+mod shadow;
 mod state;
 mod topics;
 
@@ -58,6 +59,7 @@ pub use schemas::{
     SchemaList, SchemaQuery, SchemaSummary, SchemaVersion, TopicSchemas,
 };
 pub use settle::{FailedId, PublishedEvent, SettleReply};
+pub use shadow::{Pace, Shadow, ShadowReply};
 pub use state::{ListPage, ListQuery, StateItem, StateText, write_list_page};
 pub use topics::{Durability, TopicConfig, TopicInfo, TopicList};
 

@@ -64,6 +64,10 @@ impl Bus {
         &self.core
     }
 
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
     /// Groups whose records the store did not take: their members' acknowledgements would not survive a restart.
     pub fn unwritten_groups(&self) -> UnwrittenGroups {
         self.core.unwritten.status()

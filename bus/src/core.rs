@@ -6,6 +6,7 @@ use crate::options::BusOptions;
 use crate::projector::RunningProjectors;
 use crate::schedule::Schedules;
 use crate::schemas::Schemas;
+use crate::shadow::Shadows;
 use crate::topics::Topics;
 use prombus_store::{Clock, Store};
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(crate) struct Core {
     pub(crate) projectors: RunningProjectors,
     /// What is scheduled.
     pub(crate) schedules: Schedules,
+    /// Groups that are fed again.
+    pub(crate) shadows: Shadows,
     /// Set once, by closing; nothing new is taken in after that.
     closed: AtomicBool,
     /// Notifies the tasks that wait for the closing.
@@ -65,6 +68,7 @@ impl Core {
             unwritten: Unwritten::default(),
             projectors: RunningProjectors::default(),
             schedules: Schedules::default(),
+            shadows: Shadows::default(),
             closed: AtomicBool::new(false),
             closing: watch::Sender::new(false),
             next_number: AtomicU64::new(1),

@@ -49,6 +49,7 @@ mod publish;
 mod rfc3339;
 mod schedule;
 mod schemas;
+mod shadow;
 mod state;
 mod subscription;
 mod topic;
@@ -93,6 +94,7 @@ pub use schemas::{
     RegisterSchema, RegisteredSchema, RetainedCheck, SCHEMA_VERSION_HEADER, SchemaInfo,
     SchemaVersion, UPCAST_FROM_HEADER, UpcastFunction,
 };
+pub use shadow::{Pace, ShadowGroup, ShadowOptions};
 pub use state::{
     DiffPage, Follow, KeyChange, KeyPage, KeyRange, KeyState, LoadState, SNAPSHOT_SEQ_HEADER,
     SNAPSHOT_TS_HEADER, SOURCE_SEQ_HEADER, TablePage,

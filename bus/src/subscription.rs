@@ -62,6 +62,8 @@ struct Shared {
     subscriber: Arc<Subscriber>,
     /// Its places in the groups of its topics.
     memberships: Mutex<BTreeMap<Arc<str>, Membership>>,
+    /// The group is a shadow.
+    is_shadow: bool,
     /// What is done to events of earlier versions of their schemas.
     upcaster: Option<Upcaster>,
     /// The task that looks for new topics, where the subscription follows a pattern.
@@ -122,6 +124,7 @@ impl Subscription {
 
     fn delivery(&self, taken: TakenEvent) -> Delivery {
         let mut delivery = Delivery::new(taken);
+        delivery.context.shadow = self.control.shared.is_shadow;
         if let Some(upcaster) = &self.control.shared.upcaster {
             delivery.event = upcaster.upcast(delivery.event);
         }

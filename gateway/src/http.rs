@@ -187,6 +187,10 @@ const ROUTES: &[Route] = &[
         &[(Method::POST, |call| Box::pin(groups::resume(call)))],
     ),
     route(
+        "/groups/shadow",
+        &[(Method::POST, |call| Box::pin(groups::shadow(call)))],
+    ),
+    route(
         "/cursors/undo",
         &[(Method::POST, |call| Box::pin(groups::undo_seek(call)))],
     ),

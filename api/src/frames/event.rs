@@ -23,6 +23,8 @@ pub struct EventFrame<'a> {
     pub max_attempts: Option<u32>,
     /// How long the lease is.
     pub ack_deadline_ms: u64,
+    /// The group is a shadow.
+    pub shadow: bool,
 }
 
 /// Appends an EVENT. `event_json` is the stored record.
@@ -58,6 +60,8 @@ pub struct DeliveryContext {
     pub max_attempts: u32,
     /// How long the lease is.
     pub ack_deadline_ms: u64,
+    /// The group is a shadow, which is fed what another group gets.
+    pub shadow: bool,
 }
 
 /// Appends the circumstances of a delivery.
@@ -68,6 +72,9 @@ pub(crate) fn write_context(out: &mut Vec<u8>, context: DeliveryContext) {
     write_number(out, u64::from(context.max_attempts));
     out.extend_from_slice(b",\"ack_deadline_ms\":");
     write_number(out, context.ack_deadline_ms);
+    if context.shadow {
+        out.extend_from_slice(b",\"shadow\":true");
+    }
     out.push(b'}');
 }
 
@@ -76,22 +83,26 @@ struct Context {
     attempt: u32,
     max_attempts: Option<u32>,
     ack_deadline_ms: u64,
+    shadow: bool,
 }
 
 impl<'a> FromJson<'a> for Context {
     #[inline]
     fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let (mut attempt, mut max_attempts, mut ack_deadline_ms) = (None, None, None);
+        let mut shadow = false;
         scanner.object(|scanner, name| match name {
             "attempt" => scanner.fill(&mut attempt),
             "maxAttempts" => scanner.fill(&mut max_attempts),
             "ack_deadline_ms" => scanner.fill(&mut ack_deadline_ms),
+            "shadow" => scanner.fill(&mut shadow),
             _ => scanner.ignore(),
         })?;
         Ok(Self {
             attempt: required(attempt, "attempt")?,
             max_attempts,
             ack_deadline_ms: required(ack_deadline_ms, "ack_deadline_ms")?,
+            shadow,
         })
     }
 }
@@ -123,6 +134,7 @@ impl<'a> EventFrame<'a> {
             attempt: context.attempt,
             max_attempts: context.max_attempts,
             ack_deadline_ms: context.ack_deadline_ms,
+            shadow: context.shadow,
         })
     }
 }

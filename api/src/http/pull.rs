@@ -58,6 +58,9 @@ pub struct Context {
     pub max_attempts: u32,
     /// How long the lease is.
     pub ack_deadline_ms: u64,
+    /// The group is a shadow, which is fed what another group gets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shadow: bool,
 }
 
 /// Appends a [`Pulled`] around stored records.
@@ -83,6 +86,7 @@ pub fn write_pulled<'a>(
             attempt: context.attempt,
             max_attempts: context.max_attempts,
             ack_deadline_ms: context.ack_deadline_ms,
+            shadow: context.shadow,
         };
         write_context(out, context);
         out.push(b'}');

@@ -44,6 +44,20 @@ proptest! {
             start: flags[0].then_some(to),
             upcast: flags[1].then_some(true),
         };
+        let pace = match small {
+            None => Pace::Original,
+            Some(0) => Pace::Max,
+            Some(factor) => Pace::Times(f64::from(factor) / 8.0),
+        };
+        let shadow = Shadow {
+            topic: topic.clone(),
+            group: pull.group.clone(),
+            start: pull.start.clone(),
+            to: numbers[0],
+            pace: flags[1].then_some(pace),
+            ttl: numbers[1].map(|ms| Age { ms }),
+        };
+        prop_assert_eq!(Shadow::parse(&shadow.to_json()).unwrap(), shadow);
         prop_assert_eq!(Pull::parse(&pull.to_json()).unwrap(), pull);
         let config = TopicConfig {
             durability: if flags[0] { Durability::Os } else { Durability::Fsync },
@@ -325,6 +339,7 @@ fn records_go_into_pages_as_they_are() {
         attempt: 2,
         max_attempts: 5,
         ack_deadline_ms: 30_000,
+        shadow: true,
     };
     write_pulled(&mut out, "t", "g", records.map(|record| (record, context)));
     let pulled: Pulled = serde_json::from_slice(&out).unwrap();

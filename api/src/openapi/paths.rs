@@ -31,6 +31,7 @@ pub(super) fn all() -> Value {
         "/groups": {"get": list_groups(), "patch": change_group(), "delete": remove_group()},
         "/groups/pause": {"post": pause_group()},
         "/groups/resume": {"post": resume_group()},
+        "/groups/shadow": {"post": shadow_group()},
         "/cursors": {"get": list_cursors(), "post": seek()},
         "/cursors/undo": {"post": undo_seek()},
         "/lag": {"get": lag()},
@@ -409,6 +410,18 @@ fn seek() -> Value {
         .reply(
             "What was or would be delivered again and passed over.",
             "SeekReply",
+        )
+        .build()
+}
+
+fn shadow_group() -> Value {
+    let summary =
+        "Make a throwaway group that is fed a part of the topic again, to try a consumer on it";
+    Operation::new("shadowGroup", summary)
+        .body("Shadow")
+        .reply(
+            "The group, which is gone when its last member leaves or after its time to live.",
+            "ShadowReply",
         )
         .build()
 }

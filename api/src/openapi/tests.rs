@@ -3,6 +3,7 @@
 mod dashboard_samples;
 mod samples;
 mod schema_samples;
+mod shadow_samples;
 
 use super::*;
 use samples::samples;

@@ -69,6 +69,7 @@ impl Bus {
             ack_timeout_ms: record.settings.ack_timeout_ms,
             max_attempts: record.settings.max_attempts,
             ordering: record.settings.ordering,
+            filter: record.settings.filter.clone(),
             paused_since_ms: record.paused_since_ms,
             members: Vec::new(),
             in_flight: 0,

@@ -2,6 +2,7 @@
 
 use super::counts::GroupCounts;
 use super::settings::Ordering;
+use crate::filter::FieldFilter;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -71,6 +72,9 @@ pub struct GroupInfo {
     pub max_attempts: u32,
     /// In which order it gets events.
     pub ordering: Ordering,
+    /// Which events it wants; none where it wants all, or where a function decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<FieldFilter>,
     /// Since when the whole group is paused, in epoch milliseconds; none where it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_since_ms: Option<u64>,

@@ -134,7 +134,10 @@ impl Owner {
         let mut state = GroupState::new(rules, 0, core.monotonic_ms());
         state.resume_counts(counts);
         Self {
-            tail: core.store.watch(&name.topic),
+            tail: core
+                .shadows
+                .tail(&name)
+                .unwrap_or_else(|| core.store.watch(&name.topic)),
             inbox: Arc::new(Inbox::new(core.options.group_bytes)),
             core,
             registry,

@@ -269,6 +269,8 @@ impl Registry {
         }
         commands.close();
         state.remove(name, true);
+        drop(state);
+        self.forget_shadow(name);
         true
     }
 
@@ -282,6 +284,20 @@ impl Registry {
         let mut state = self.lock();
         commands.close();
         state.remove(name, is_stored);
+        drop(state);
+        self.forget_shadow(name);
+    }
+
+    /// A shadow group is gone with its owner.
+    fn forget_shadow(&self, name: &GroupName) {
+        if name.ephemeral {
+            self.core.shadows.remove(&name.group);
+        }
+    }
+
+    /// Starts a task beside the owners. It ends by itself when the bus is closed.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.runtime.spawn(task).abort_handle()
     }
 
     fn owner(&self, name: &GroupName) -> Result<mpsc::Sender<Command>, GroupError> {

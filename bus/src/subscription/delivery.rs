@@ -30,6 +30,8 @@ pub struct Context {
     pub max_attempts: u32,
     /// How long the lease was when it was given.
     pub ack_deadline_ms: u64,
+    /// The group is a shadow, which is fed what another group gets.
+    pub shadow: bool,
 }
 
 /// The lease of a delivery, without its event.
@@ -47,6 +49,7 @@ impl Delivery {
                 attempt: taken.leased.attempt,
                 max_attempts: taken.leased.max_attempts,
                 ack_deadline_ms: taken.leased.timeout_ms,
+                shadow: false,
             },
             event: taken.leased.event,
             lease: Lease {

@@ -4,7 +4,7 @@ use super::fan_in::{Follower, Selection};
 use super::topic_queue::TopicQueue;
 use super::{Shared, SubscribeOptions, Subscription, SubscriptionControl};
 use crate::core::Core;
-use crate::error::{GroupError, InvalidField, SubscribeError, UnknownTopic};
+use crate::error::{GroupError, InvalidField, InvalidGroup, SubscribeError, UnknownTopic};
 use crate::group::StartAt;
 use crate::group::command::{Command, Join, PatternDefaults};
 use crate::group::credit::Credit;
@@ -36,8 +36,12 @@ pub(crate) async fn subscribe(
     registry: &Arc<Registry>,
     topic: &str,
     group: Option<&str>,
-    options: SubscribeOptions,
+    mut options: SubscribeOptions,
 ) -> Result<Subscription, SubscribeError> {
+    let shadow = core.shadows.named(topic, group).map_err(GroupError::from)?;
+    if let Some(shadow) = &shadow {
+        shadow.complete(&mut options);
+    }
     options.check()?;
     let mut selection = Selection::new(topic, &options.topics)?;
     let is_one = selection.patterns.is_empty() && selection.names.len() == 1;
@@ -46,26 +50,15 @@ pub(crate) async fn subscribe(
         return Err(InvalidField::new("after_id", reason).into());
     }
     let number = core.number();
-    let ephemeral = group.is_none();
-    let group: Arc<str> = match group {
-        Some(group) => {
-            check_group(group)?;
-            group.into()
-        }
-        None => format!("ephemeral:{:x}-{number}", core.now_ms()).into(),
-    };
+    let ephemeral = group.is_none() || shadow.is_some();
+    let group = group_name(core, group, number)?;
     for topic in &selection.names {
         if !core.topics.may_exist(topic) {
             let topic = topic.clone();
             return Err(UnknownTopic { topic }.into());
         }
     }
-    if options.upcast {
-        for topic in &selection.names {
-            schemas::load(core, topic).await.map_err(GroupError::from)?;
-        }
-    }
-    let upcaster = Upcaster::new(core, options.upcast, options.upcast_with.clone());
+    let upcaster = upcaster(core, &selection, &options).await?;
     let subscriber = new_subscriber(core, &options, number, !selection.patterns.is_empty());
     // Watched before the topics are listed, so that none is missed in between.
     let moved = (!selection.patterns.is_empty()).then(|| core.store.watch_tails());
@@ -80,6 +73,7 @@ pub(crate) async fn subscribe(
                 ack_timeout_ms: Mutex::default(),
                 subscriber: subscriber.clone(),
                 memberships: Mutex::default(),
+                is_shadow: shadow.is_some(),
                 upcaster,
                 follower: Mutex::default(),
             }),
@@ -118,6 +112,29 @@ pub(crate) async fn subscribe(
         follow(follower, registry, shared, moved).await?;
     }
     Ok(subscription)
+}
+
+/// The group's name, or one for a subscription without a group.
+fn group_name(core: &Core, group: Option<&str>, number: u64) -> Result<Arc<str>, InvalidGroup> {
+    match group {
+        Some(group) => check_group(group).map(|()| group.into()),
+        None => Ok(format!("ephemeral:{:x}-{number}", core.now_ms()).into()),
+    }
+}
+
+/// What is done to events of earlier versions, with the schemas that it needs.
+async fn upcaster(
+    core: &Arc<Core>,
+    selection: &Selection,
+    options: &SubscribeOptions,
+) -> Result<Option<Upcaster>, GroupError> {
+    if options.upcast {
+        for topic in &selection.names {
+            schemas::load(core, topic).await?;
+        }
+    }
+    let function = options.upcast_with.clone();
+    Ok(Upcaster::new(core, options.upcast, function))
 }
 
 fn new_subscriber(

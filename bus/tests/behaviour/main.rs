@@ -28,6 +28,7 @@ mod publish;
 mod restart;
 mod schedules;
 mod schemas;
+mod shadows;
 mod stress;
 mod support;
 mod topics;

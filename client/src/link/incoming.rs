@@ -74,6 +74,7 @@ impl Session<'_> {
                 attempt: frame.attempt,
                 max_attempts: frame.max_attempts,
                 ack_deadline_ms: frame.ack_deadline_ms,
+                shadow: frame.shadow,
             },
         };
         if current

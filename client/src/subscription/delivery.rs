@@ -30,6 +30,8 @@ pub struct Context {
     pub max_attempts: Option<u32>,
     /// How long the lease was when it was given.
     pub ack_deadline_ms: u64,
+    /// The group is a shadow, which is fed what another group gets.
+    pub shadow: bool,
 }
 
 /// Who has the lease, and on which connection it came.

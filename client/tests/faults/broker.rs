@@ -384,6 +384,7 @@ impl State {
                 attempt,
                 max_attempts: 5,
                 ack_deadline_ms: 300,
+                shadow: false,
             };
             write_event(out, "t", "g", record.as_bytes(), context);
         }

@@ -9,11 +9,11 @@ use crate::auth::Action;
 use crate::gateway::Gateway;
 use crate::to_bus::{to_bus_filter, to_bus_ordering, to_bus_position};
 use axum::response::Response;
-use prombus::{GroupConfig, GroupInfo, SeekEffect};
+use prombus::{GroupConfig, GroupInfo, Pace, SeekEffect, ShadowOptions};
 use prombus_api::Code;
 use prombus_api::http::{
     Body as _, CursorList, Explanation, GroupChange, GroupList, GroupQuery, Lag, NamedGroup,
-    PageQuery, Reason, Seek, SeekReply,
+    Pace as WirePace, PageQuery, Reason, Seek, SeekReply, Shadow, ShadowReply,
 };
 use wire::{wire_cursor, wire_explanation, wire_group};
 
@@ -114,6 +114,36 @@ pub(super) async fn undo_seek(mut call: Call) -> Result<Response, ApiError> {
     let bus = &call.gateway().bus;
     let effect = bus.undo_seek(&named.topic, &named.group).await?;
     Ok(seek_reply(named, effect, false))
+}
+
+/// Makes a throwaway group that is fed a part of the topic again.
+pub(super) async fn shadow(mut call: Call) -> Result<Response, ApiError> {
+    let body = call.json().await?;
+    let wanted = Shadow::parse(&body)?;
+    call.allow(Action::Subscribe, &wanted.topic, Some(&wanted.group))?;
+    call.known(&wanted.topic)?;
+    let defaults = ShadowOptions::default();
+    let options = ShadowOptions {
+        from: wanted.start.map_or(defaults.from, to_bus_position),
+        to: wanted.to,
+        pace: match wanted.pace {
+            None | Some(WirePace::Original) => Pace::Original,
+            Some(WirePace::Max) => Pace::Max,
+            Some(WirePace::Times(factor)) => Pace::Times(factor),
+        },
+        ttl_ms: wanted.ttl.map_or(defaults.ttl_ms, |ttl| ttl.ms),
+    };
+    let bus = &call.gateway().bus;
+    let made = bus.shadow_group(&wanted.topic, &wanted.group, &options);
+    let made = made.await?;
+    Ok(reply::json(&ShadowReply {
+        topic: made.topic.to_string(),
+        group: made.group.to_string(),
+        original: made.original.to_string(),
+        from_seq: made.from_seq,
+        to_seq: made.to_seq,
+        ttl_ms: made.ttl_ms,
+    }))
 }
 
 fn seek_reply(named: NamedGroup, effect: SeekEffect, dry_run: bool) -> Response {

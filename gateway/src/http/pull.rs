@@ -84,6 +84,7 @@ pub(super) async fn pull(mut call: Call) -> Result<Response, ApiError> {
             attempt: delivery.context.attempt,
             max_attempts: delivery.context.max_attempts,
             ack_deadline_ms: delivery.context.ack_deadline_ms,
+            shadow: delivery.context.shadow,
         };
         (delivery.event.json_bytes(), context)
     });

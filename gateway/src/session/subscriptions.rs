@@ -316,6 +316,7 @@ impl Member {
                 attempt: delivery.context.attempt,
                 max_attempts: delivery.context.max_attempts,
                 ack_deadline_ms: delivery.context.ack_deadline_ms,
+                shadow: delivery.context.shadow,
             };
             outbound.reserve(delivery.event.stored_bytes());
             outbound.frame(|out| {

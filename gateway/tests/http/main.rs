@@ -24,6 +24,7 @@ mod read;
 mod schedules;
 mod schemas;
 mod server;
+mod shadows;
 mod snap;
 mod sse;
 mod tls;

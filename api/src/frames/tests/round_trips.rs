@@ -69,16 +69,17 @@ proptest! {
         max_attempts in any::<u32>(),
         ack_deadline_ms in any::<u64>(),
         seed in any::<u64>(),
+        shadow in any::<bool>(),
     ) {
         let mut json = Vec::new();
         event.write(&mut json);
         let mut out = Vec::new();
-        let context = DeliveryContext { attempt, max_attempts, ack_deadline_ms };
+        let context = DeliveryContext { attempt, max_attempts, ack_deadline_ms, shadow };
         write_event(&mut out, &names.0, &names.1, &json, context);
         let written = String::from_utf8(out).unwrap();
         let event_json = std::str::from_utf8(&json).unwrap();
         let (topic, group) = names;
-        let expected = ServerFrame::Event(EventFrame { topic, group, event, event_json, attempt, max_attempts: Some(max_attempts), ack_deadline_ms });
+        let expected = ServerFrame::Event(EventFrame { topic, group, event, event_json, attempt, max_attempts: Some(max_attempts), ack_deadline_ms, shadow });
         prop_assert_eq!(&only_server(&written), &expected);
         let shuffled = shuffled(&written, seed, &UNKNOWN);
         prop_assert_eq!(&only_server(&shuffled), &expected);
@@ -133,6 +134,7 @@ fn the_frames_of_the_contract_are_written_to_the_letter() {
         attempt: 1,
         max_attempts: 5,
         ack_deadline_ms: 30_000,
+        shadow: false,
     };
     write_event(&mut out, "t", "g", br#"{"id":"i"}"#, context);
     assert_eq!(

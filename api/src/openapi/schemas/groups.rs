@@ -2,7 +2,7 @@
 
 use super::position;
 use crate::openapi::schema::{count, flag, list, object, reference, text, word};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(super) fn all() -> Vec<(&'static str, Value)> {
     vec![
@@ -23,6 +23,8 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("SeekReply", seek_reply()),
         ("GroupChange", change()),
         ("NamedGroup", object("Which group.", names(), vec![])),
+        ("Shadow", shadow()),
+        ("ShadowReply", shadow_reply()),
         ("Explanation", explanation()),
         ("LaneInfo", lane()),
     ]
@@ -287,5 +289,44 @@ fn lane() -> Value {
                 count("When it is due, where it waits for its retry itself."),
             ),
         ],
+    )
+}
+
+fn shadow() -> Value {
+    let mut optional = position();
+    let pace = json!({
+        "oneOf": [{"type": "string", "enum": ["original", "max"]}, {"type": "number", "exclusiveMinimum": 0}],
+        "description": "With the time between events that there was, as fast as members take them, or that much faster; \
+                        `original` by default.",
+    });
+    optional.extend([
+        (
+            "to",
+            count("The last position; without it the group follows the topic."),
+        ),
+        ("pace", pace),
+        (
+            "ttl",
+            text("After how long it is gone, such as `30m`; `1h` by default."),
+        ),
+    ]);
+    object(
+        "The group whose settings a shadow has, and what it is fed: from the oldest event unless `from` says otherwise.",
+        names(),
+        optional,
+    )
+}
+
+fn shadow_reply() -> Value {
+    let mut required = names();
+    required.extend([
+        ("original", text("The group whose settings it has.")),
+        ("from_seq", count("The first position that it is fed.")),
+        ("ttl_ms", count("After how many milliseconds it is gone.")),
+    ]);
+    object(
+        "A shadow group; `group` is the name by which members subscribe.",
+        required,
+        vec![("to_seq", count("The last position, where there is one."))],
     )
 }

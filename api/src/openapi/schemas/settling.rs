@@ -88,7 +88,10 @@ fn context() -> Value {
             ),
             ("ack_deadline_ms", count("How long the lease is.")),
         ],
-        vec![],
+        vec![(
+            "shadow",
+            flag("The group is a shadow, which is fed what another group gets."),
+        )],
     )
 }
 

@@ -13,6 +13,7 @@ pub(super) fn samples() -> Vec<(&'static str, Value)> {
     let mut samples = event_samples();
     samples.extend(topic_samples());
     samples.extend(super::schema_samples::samples());
+    samples.extend(super::shadow_samples::samples(positions()));
     samples.extend(group_samples());
     samples.extend(settling_samples());
     samples.extend(pull_samples());
@@ -499,6 +500,7 @@ fn pull_samples() -> Vec<(&'static str, Value)> {
         attempt: 1,
         max_attempts: 5,
         ack_deadline_ms: 1,
+        shadow: true,
     };
     let delivery = Delivery {
         event: raw_record(),

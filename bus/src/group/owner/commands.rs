@@ -170,6 +170,7 @@ impl Owner {
             ack_timeout_ms: settings.ack_timeout_ms,
             max_attempts: settings.max_attempts,
             ordering: settings.ordering,
+            filter: settings.filter.clone(),
             paused_since_ms: self.state.paused_since_ms(),
             members: self.member_infos(now_ms),
             in_flight: stages.leased,

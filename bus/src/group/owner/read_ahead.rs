@@ -174,11 +174,10 @@ impl Owner {
     }
 
     fn begin_read(&mut self, from_seq: u64, limit: ReadLimit, purpose: Purpose) {
+        let from = ReadFrom::Seq(from_seq);
+        let answer = self.core.store.read(&self.name.topic, from, limit);
         self.pending_read = Some(PendingRead {
-            answer: self
-                .core
-                .store
-                .read(&self.name.topic, ReadFrom::Seq(from_seq), limit),
+            answer: self.core.shadows.clipped(&self.name, answer),
             from_seq,
             purpose,
         });
