@@ -194,12 +194,13 @@ impl Follower {
 
     /// Joins a topic where something is undelivered.
     pub(super) async fn join(
-        &self,
+        &mut self,
         registry: &Registry,
         shared: &Shared,
         topic: &Arc<str>,
     ) -> Result<(), GroupError> {
         let Some(info) = self.core.store.topic(topic) else {
+            self.dormant.remove(topic);
             return Ok(());
         };
         let Some(pattern_group) = self.selection.pattern_group_of(topic) else {
