@@ -3,8 +3,10 @@
 mod backup;
 mod bench;
 mod bulk_report;
+mod changefeed;
 mod completions;
 mod context;
+mod database;
 mod dev;
 mod diff;
 mod dlq;
@@ -77,6 +79,7 @@ enum Command {
     Token(token::Token),
     Project(project::Project),
     Outbox(outbox::Outbox),
+    Changefeed(changefeed::Changefeed),
     Bench(bench::Bench),
     Completions(completions::Completions),
 }
@@ -118,6 +121,7 @@ impl Cli {
             Command::Token(token) => token.run(format).map(done),
             Command::Project(project) => project.run(format).map(done),
             Command::Outbox(outbox) => outbox.run(format),
+            Command::Changefeed(changefeed) => changefeed.run(format).map(done),
             Command::Bench(bench) => bench.run(format).map(done),
             Command::Completions(completions) => completions.run().map(done),
         }

@@ -200,8 +200,22 @@ pub trait Store: Send + Sync + 'static {
         SyncTimeCounts::default()
     }
 
+    /// Which node this is, where several share the store; `None` where this process has it for itself.
+    fn shared_as(&self) -> Option<NodeBoot> {
+        None
+    }
+
     /// Finishes what was begun and lets go of the store's files. Later commits are `Closed`.
     fn close(&self) -> Answer<(), CommitError>;
+}
+
+/// A start of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NodeBoot {
+    /// The node: at any time at most one process is this one, and it may be started again.
+    pub node: u64,
+    /// A number that no other start of any node has.
+    pub boot: u64,
 }
 
 impl dyn Store {

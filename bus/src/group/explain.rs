@@ -82,6 +82,37 @@ pub(crate) struct Situation {
     pub(crate) next_retry_ms: Option<u64>,
 }
 
+impl Explanation {
+    /// What can be said of a group that is not served here. `node` is the node that serves it.
+    pub(crate) fn of_stored(group: GroupInfo, node: Option<String>, now_ms: u64) -> Self {
+        let situation = Situation {
+            ready: 0,
+            unread: group.lag,
+            blocked_by_key: 0,
+            window_left: 1,
+            next_retry_ms: None,
+        };
+        let reason = reason(&group, &situation);
+        let sentence = match (&node, reason) {
+            (Some(node), Reason::NoMembers) => format!(
+                "group {} of topic {} has {} to go and is served by the node {node}, which knows its members.",
+                group.group,
+                group.topic,
+                events(group.lag)
+            ),
+            _ => sentence(reason, &group, &situation, &[], now_ms),
+        };
+        Self {
+            sentence,
+            reason,
+            lanes: Vec::new(),
+            next_retry_ms: None,
+            panicked: None,
+            group,
+        }
+    }
+}
+
 /// Finds the first thing that holds events back.
 pub(crate) fn reason(group: &GroupInfo, situation: &Situation) -> Reason {
     let active = || group.members.iter().filter(|member| !member.paused);

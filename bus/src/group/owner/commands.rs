@@ -15,6 +15,10 @@ use std::sync::Arc;
 impl Owner {
     /// Handles a command; some of them stop the owner.
     pub(super) async fn handle_command(&mut self, command: Command) -> Option<Stop> {
+        // A command that is dropped goes to the next owner.
+        if let Some(stop) = self.keep_ownership().await {
+            return Some(stop);
+        }
         // Messages of members were sent before.
         let now_ms = self.now_ms();
         self.drain_inbox(now_ms);
@@ -116,6 +120,13 @@ impl Owner {
 
     async fn settle_by_id(&mut self, settle: &SettleByIds, id: &str) -> Result<(), SettleError> {
         let seq = self.position(id).await?;
+        if let Settlement::Extend { extend_ms } = settle.what {
+            let extend_ms = extend_ms.unwrap_or(self.state.settings().ack_timeout_ms);
+            if let Err(error) = self.cover_extension(extend_ms).await {
+                let cause = error.to_string().into();
+                return Err(SettleError::NotWritten { cause });
+            }
+        }
         let (member, now_ms) = (settle.member, self.now_ms());
         let settled = match &settle.what {
             Settlement::Ack => self.state.ack(member, seq, None, now_ms),
