@@ -12,7 +12,7 @@ use crate::core::Core;
 use crate::error::{NotPublished, OpenError, SubscribeError};
 use crate::group::ownership::Nodes;
 use crate::group::registry::Registry;
-use crate::group::{NodeProbe, UnwrittenGroups};
+use crate::group::{NodeInfo, NodeProbe, UnwrittenGroups};
 use crate::memory::ByteBudget;
 use crate::options::BusOptions;
 use crate::publish::{BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published};
@@ -21,7 +21,7 @@ use crate::state::Snapshotter;
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, subscribe};
 use crate::topics::Topics;
 use group_metrics::GroupMetricsCache;
-use prombus_store::{CommitError, Store, StoreFailed};
+use prombus_store::{CommitError, ReadError, Store, StoreFailed};
 use serde::Serialize;
 use std::fmt;
 use std::future::Future;
@@ -81,6 +81,14 @@ impl Bus {
     pub fn introduce_node(&self, url: impl Into<String>, probe: Arc<dyn NodeProbe>) {
         if let Some(nodes) = &self.core.nodes {
             nodes.introduce(url.into(), probe);
+        }
+    }
+
+    /// The nodes that share the store, as far as this one knows; none where this process has it for itself.
+    pub async fn nodes(&self) -> Result<Vec<NodeInfo>, ReadError> {
+        match &self.core.nodes {
+            Some(nodes) => nodes.list().await,
+            None => Ok(Vec::new()),
         }
     }
 

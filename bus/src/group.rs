@@ -37,7 +37,7 @@ pub use counts::GroupCounts;
 pub use explain::{Explanation, LaneInfo, Reason};
 pub use history::Attempt;
 pub use info::{Cursor, GroupInfo, Lag, MemberInfo, SeekEffect};
-pub use ownership::NodeProbe;
+pub use ownership::{NodeInfo, NodeProbe};
 pub use settings::{GroupConfig, Ordering};
 pub use start_at::StartAt;
 pub use subscriber::Ended;

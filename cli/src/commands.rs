@@ -15,6 +15,7 @@ mod export;
 mod group;
 mod health;
 mod import;
+mod nodes;
 mod outbox;
 mod position;
 mod project;
@@ -72,6 +73,7 @@ enum Command {
     Schedule(schedule::Schedule),
     Top(top::Top),
     Health(health::Health),
+    Nodes(nodes::Nodes),
     Context(context::ContextCommand),
     Backup(backup::Backup),
     Restore(restore::Restore),
@@ -114,6 +116,7 @@ impl Cli {
             Command::Schedule(schedule) => schedule.run(format),
             Command::Top(top) => top.run(format).map(done),
             Command::Health(health) => health.run(format).map(done),
+            Command::Nodes(nodes) => nodes.run(format).map(done),
             Command::Context(context) => context.run(format).map(done),
             Command::Backup(backup) => backup.run(format).map(done),
             Command::Restore(restore) => restore.run(format).map(done),

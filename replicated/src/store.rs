@@ -7,9 +7,9 @@ use crate::runner::Runner;
 use crate::shared_log::{FollowError, SharedLog, Unavailable};
 use crate::state::{Options, Replication, SharedState};
 use prombus_store::{
-    Answer, Batch, Clock, CommitError, Find, Keyed, LatestEvent, NodeBoot, Page, ReadError,
-    ReadFrom, ReadLimit, Receipt, Store, StoreStatus, TailAdvances, TailWatch, TopicInfo,
-    TopicsWatch,
+    Answer, Batch, Clock, CommitError, CopyProgress, Find, Keyed, LatestEvent, NodeBoot, Page,
+    ReadError, ReadFrom, ReadLimit, Receipt, Store, StoreStatus, TailAdvances, TailWatch,
+    TopicInfo, TopicsWatch,
 };
 use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -218,7 +218,9 @@ impl Store for ReplicatedStore {
 
     fn status(&self) -> StoreStatus {
         let description = self.log.description();
+        let Replication { applied, last, .. } = self.state.replication();
         StoreStatus {
+            copy: Some(CopyProgress { applied, last }),
             url: description.url.clone(),
             durability: description.durability.clone(),
             failed: self.queue.failure().or_else(|| self.state.rejection()),

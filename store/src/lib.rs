@@ -77,6 +77,17 @@ pub struct StoreStatus {
     pub damage: Vec<Damage>,
     /// How many findings of damage there are, those that are not listed included.
     pub damage_count: u64,
+    /// How far this node's copy is, where several nodes share the store.
+    pub copy: Option<CopyProgress>,
+}
+
+/// How far a node's copy of a shared store is, in positions of the log of commits that the nodes share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CopyProgress {
+    /// The last commit that is in the copy.
+    pub applied: u64,
+    /// The last one that the node has heard of.
+    pub last: u64,
 }
 
 /// A place that keeps events and keyed records.

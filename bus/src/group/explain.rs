@@ -23,6 +23,9 @@ pub struct Explanation {
     /// The last panic of the group's owner, after which it was replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panicked: Option<String>,
+    /// The node that serves the group, where several share the store and one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// The group itself.
     pub group: GroupInfo,
 }
@@ -108,6 +111,7 @@ impl Explanation {
             lanes: Vec::new(),
             next_retry_ms: None,
             panicked: None,
+            node,
             group,
         }
     }

@@ -2,7 +2,7 @@
 //! itself.
 //!
 //! ```text
-//!   node/<node>            {boot, beat}     every 500 ms, while the node owns groups
+//!   node/<node>            {boot, beat, …}  every 500 ms while the node owns groups, else every 10 s
 //!   group/<topic>/<group>  {…, owner}       written by the owner alone, each time over the version it knows
 //! ```
 //! An owner hands out events until 1.5 s after it *sent* its last acknowledged beat; then it is suspended, and has to
@@ -23,13 +23,15 @@ mod validity;
 mod watch;
 
 pub(crate) use claim::{Claim, Claims, grace_ms};
-pub use nodes::NodeProbe;
 pub(crate) use nodes::{Hold, Nodes};
+pub use nodes::{NodeInfo, NodeProbe};
 pub(crate) use record::OwnerRecord;
 pub(crate) use watch::{Decision, decide};
 
 /// How often a node that owns groups shows that it is alive.
 pub(crate) const BEAT_MS: u64 = 500;
+/// How often a node that owns none does.
+pub(crate) const IDLE_BEAT_MS: u64 = 10_000;
 /// For how long after sending a beat that was acknowledged a node may act as an owner.
 pub(crate) const VALID_MS: u64 = 1_500;
 /// After what time without a new beat a node counts as silent.

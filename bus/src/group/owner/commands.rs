@@ -239,6 +239,7 @@ impl Owner {
             lanes,
             next_retry_ms: next_retry_ms.map(|due_ms| self.state.wall_ms(due_ms)),
             panicked: self.panicked.clone(),
+            node: self.serving_node(),
             group,
         })
     }

@@ -407,6 +407,12 @@ impl Owner {
         }
     }
 
+    /// This node, where several share the store and it owns the group.
+    pub(super) fn serving_node(&self) -> Option<String> {
+        self.ownership.as_ref()?;
+        Some(self.core.nodes.as_ref()?.describe_me())
+    }
+
     /// This owner, as the record names it.
     pub(super) fn owner_record(&self) -> Option<OwnerRecord> {
         let ownership = self.ownership.as_ref()?;

@@ -1,9 +1,9 @@
 //! This node among the others: its beats, and what it sees of theirs.
 
-use super::BEAT_MS;
 use super::record::{NODE_PREFIX, NodeRecord, OwnerRecord, node_key, parse_node_key};
 use super::validity::Validity;
 use super::watch::{Standing, Watch};
+use super::{BEAT_MS, IDLE_BEAT_MS};
 use prombus_store::{Batch, Change, Clock, Expect, Keyed, NodeBoot, ReadError, Store};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -23,6 +23,25 @@ pub trait NodeProbe: Send + Sync + 'static {
     fn is_gone(&self, boot: u64) -> Pin<Box<dyn Future<Output = bool> + Send>>;
 }
 
+/// A node that shares the store with others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeInfo {
+    /// Its number, in hexadecimal digits.
+    pub node: String,
+    /// Where its clients reach it, where it has told.
+    pub url: Option<String>,
+    /// Whether it is the one that was asked.
+    pub is_asked: bool,
+    /// When it sent its last beat that arrived here, by its own clock, in epoch milliseconds.
+    pub beat_ms: u64,
+    /// How many groups it served then.
+    pub groups: u64,
+    /// The last commit of the shared log that was in its copy then.
+    pub applied: u64,
+    /// How many commits its copy was behind what the asked node has heard of.
+    pub lag: u64,
+}
+
 /// This node among those that share the store.
 pub(crate) struct Nodes {
     me: NodeBoot,
@@ -34,7 +53,7 @@ pub(crate) struct Nodes {
     next_beat: AtomicU64,
     /// How many owners there are.
     holders: AtomicUsize,
-    /// Wakes the task when there is an owner again.
+    /// Wakes the task when there is an owner again, or something new to tell.
     wanted: Arc<Notify>,
     watch: tokio::sync::Mutex<Watch>,
     /// Where this node is reached, and who tells whether others are gone.
@@ -58,7 +77,7 @@ impl Drop for Hold {
 }
 
 impl Nodes {
-    /// This node, where the store is shared. It beats only while it owns groups.
+    /// This node, where the store is shared. It beats often only while it owns groups.
     pub(crate) fn start(
         store: &Arc<dyn Store>,
         clock: &Arc<dyn Clock>,
@@ -93,6 +112,37 @@ impl Nodes {
             url: Some(url),
             probe: Some(probe),
         };
+        self.wanted.notify_one();
+    }
+
+    /// All nodes that have beaten and did not leave, by their numbers. What others have committed since may be missing.
+    pub(crate) async fn list(&self) -> Result<Vec<NodeInfo>, ReadError> {
+        let records = self.read_nodes().await?;
+        let copy = self.store.status().copy.unwrap_or_default();
+        let info = |(node, record): (u64, NodeRecord)| {
+            let is_asked = node == self.me.node;
+            let applied = if is_asked {
+                copy.applied
+            } else {
+                record.applied
+            };
+            NodeInfo {
+                node: format!("{node:016x}"),
+                url: record.url,
+                is_asked,
+                beat_ms: record.sent_ms,
+                groups: record.groups,
+                applied,
+                lag: copy.last.saturating_sub(applied),
+            }
+        };
+        Ok(records.into_iter().map(info).collect())
+    }
+
+    /// This node by what people know it by.
+    pub(crate) fn describe_me(&self) -> String {
+        let url = lock(&self.introduction).url.clone();
+        url.unwrap_or_else(|| format!("{:016x}", self.me.node))
     }
 
     /// Keeps this node beating for an owner.
@@ -145,12 +195,16 @@ impl Nodes {
     ) -> Result<(Option<Keyed>, Vec<(u64, NodeRecord)>), ReadError> {
         self.store.barrier().await?;
         let group = self.store.get(group_key).await?;
+        Ok((group, self.read_nodes().await?))
+    }
+
+    async fn read_nodes(&self) -> Result<Vec<(u64, NodeRecord)>, ReadError> {
         let nodes = self.store.list(NODE_PREFIX).await?;
         let nodes = nodes.into_iter().filter_map(|(key, keyed)| {
             let record = serde_json::from_slice(&keyed.value).ok()?;
             Some((parse_node_key(&key)?, record))
         });
-        Ok((group, nodes.collect()))
+        Ok(nodes.collect())
     }
 
     /// How the node of an owner did at the last look.
@@ -197,6 +251,9 @@ impl Nodes {
         let record = NodeRecord {
             boot: self.me.boot,
             beat: self.next_beat.fetch_add(1, Ordering::Relaxed),
+            sent_ms: self.clock.now_ms(),
+            groups: self.holders.load(Ordering::Acquire) as u64,
+            applied: self.store.status().copy.unwrap_or_default().applied,
             url,
             place: probe.and_then(|probe| probe.place()),
         };
@@ -223,17 +280,19 @@ impl Drop for Nodes {
     }
 }
 
-/// Beats while there are owners.
+/// Beats: often while there are owners, and now and then where there are none, so that others know of the node.
 async fn beat(nodes: Weak<Nodes>, wanted: Arc<Notify>) {
     while let Some(alive) = nodes.upgrade() {
-        if alive.holders.load(Ordering::Acquire) == 0 {
-            drop(alive);
-            wanted.notified().await;
-            continue;
-        }
         alive.send_beat().await;
+        let rest_ms = match alive.holders.load(Ordering::Acquire) {
+            0 => IDLE_BEAT_MS,
+            _ => BEAT_MS,
+        };
         drop(alive);
-        tokio::time::sleep(Duration::from_millis(BEAT_MS)).await;
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(rest_ms)) => {}
+            () = wanted.notified() => {}
+        }
     }
 }
 

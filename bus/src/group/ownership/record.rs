@@ -48,6 +48,15 @@ impl OwnerRecord {
 pub(crate) struct NodeRecord {
     pub(crate) boot: u64,
     pub(crate) beat: u64,
+    /// When the beat was sent, by the node's own clock, in epoch milliseconds. Only people compare it.
+    #[serde(default)]
+    pub(crate) sent_ms: u64,
+    /// How many groups the node serves.
+    #[serde(default)]
+    pub(crate) groups: u64,
+    /// The last commit of the shared log that was in the node's copy.
+    #[serde(default)]
+    pub(crate) applied: u64,
     /// Where its clients reach it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,

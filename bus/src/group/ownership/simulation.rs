@@ -175,6 +175,9 @@ impl World {
                     let record = NodeRecord {
                         boot,
                         beat: *beat,
+                        sent_ms: 0,
+                        groups: 0,
+                        applied: 0,
                         url: None,
                         place: None,
                     };
@@ -447,6 +450,7 @@ impl World {
         let boot = node.boot;
         self.given += 1;
         let others = self.live.entry(seq).or_default();
+        others.retain(|other| other.deadline_ms > self.now_ms);
         if let Some(other) = others.first() {
             let doubled = format!(
                 "event {seq} at {} ms by node {at}, while node {} has it until {}",

@@ -134,6 +134,9 @@ mod tests {
         let record = NodeRecord {
             boot,
             beat,
+            sent_ms: 0,
+            groups: 0,
+            applied: 0,
             url: None,
             place: None,
         };
