@@ -119,6 +119,7 @@ fn bus_options(config: &Config) -> BusOptions {
         group_bytes: config.limits.group_bytes,
         delivery_bytes: config.limits.delivery_bytes,
         max_lost_attempts: config.limits.max_lost_attempts,
+        max_undo_settled: config.limits.max_undo_settled,
         max_schedules: config.limits.max_schedules,
         topic_defaults: config
             .topics

@@ -175,7 +175,11 @@ impl Owner {
         };
         // A change is to be durable by then, not only on its way.
         let flush_ms = self.core.options.ack_flush_ms;
-        let wait_ms = flush_ms - self.flush_schedule.write_ms.min(flush_ms / 2);
+        let wait_ms = match self.is_others_turn() {
+            // It ends as soon as it is written.
+            true => 0,
+            false => flush_ms - self.flush_schedule.write_ms.min(flush_ms / 2),
+        };
         let due = dirty_ms.map(|since_ms| (since_ms + wait_ms).max(rest_ms));
         [due, resting].into_iter().flatten().min()
     }
