@@ -22,6 +22,7 @@ mod histogram;
 mod history;
 mod lines;
 mod list;
+mod nodes;
 mod pages;
 mod parameters;
 mod publish;
@@ -251,6 +252,10 @@ const ROUTES: &[Route] = &[
     route(
         "/status",
         &[(Method::GET, |call| Box::pin(status::status(call)))],
+    ),
+    route(
+        "/nodes",
+        &[(Method::GET, |call| Box::pin(nodes::list(call)))],
     ),
     route(
         "/access",

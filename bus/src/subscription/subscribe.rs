@@ -148,8 +148,11 @@ async fn follow(
             break;
         };
         match follower.join(registry, shared, &topic).await {
-            // It was deleted meanwhile, and may have been made again.
-            Err(GroupError::UnknownTopic(_)) => follower.failed.push(topic),
+            // It was deleted meanwhile, and may have been made again; or another node serves it, and the next topic may be
+            // nobody's.
+            Err(GroupError::UnknownTopic(_) | GroupError::OwnedElsewhere(_)) => {
+                follower.failed.push(topic);
+            }
             joined => joined?,
         }
     }

@@ -18,6 +18,10 @@ const NO_MEMBER: MemberId = 0;
 impl Owner {
     /// Handles a command; some of them stop the owner.
     pub(super) async fn handle_command(&mut self, command: Command) -> Option<Stop> {
+        // A command that is dropped goes to the next owner.
+        if let Some(stop) = self.keep_ownership().await {
+            return Some(stop);
+        }
         // Messages of members were sent before.
         let now_ms = self.now_ms();
         self.drain_inbox(now_ms);
@@ -138,6 +142,13 @@ impl Owner {
         id: &str,
     ) -> Result<(), SettleError> {
         let seq = self.position(id).await?;
+        if let Settlement::Extend { extend_ms } = what {
+            let extend_ms = extend_ms.unwrap_or(self.state.settings().ack_timeout_ms);
+            if let Err(error) = self.cover_extension(extend_ms).await {
+                let cause = error.to_string().into();
+                return Err(SettleError::NotWritten { cause });
+            }
+        }
         let now_ms = self.now_ms();
         let settled = match what {
             Settlement::Ack => self.state.ack(member, seq, None, now_ms),
@@ -250,6 +261,7 @@ impl Owner {
             lanes,
             next_retry_ms: next_retry_ms.map(|due_ms| self.state.wall_ms(due_ms)),
             panicked: self.panicked.clone(),
+            node: self.serving_node(),
             group,
         })
     }

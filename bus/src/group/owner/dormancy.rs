@@ -8,9 +8,9 @@ use super::{Existence, Owner};
 
 impl Owner {
     /// Ends the service where that is due, and says whether it did.
-    pub(super) fn sleep_if_due(&mut self, now_ms: u64) -> bool {
-        let is_due = self.may_sleep() && self.is_sleep_due(now_ms);
-        is_due && self.retire() && {
+    pub(super) async fn sleep_if_due(&mut self, now_ms: u64) -> bool {
+        let is_due = self.may_sleep() && self.is_sleep_due(now_ms) && self.commands.is_empty();
+        is_due && self.release_ownership().await && self.retire() && {
             self.leave_followers();
             true
         }

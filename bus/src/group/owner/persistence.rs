@@ -184,6 +184,11 @@ impl Owner {
         [due, resting].into_iter().flatten().min()
     }
 
+    /// Whether writing rests after a failure.
+    pub(super) fn is_write_resting(&self, now_ms: u64) -> bool {
+        now_ms < self.flush_schedule.retry_at_ms
+    }
+
     /// Whether all that is known is written.
     pub(super) fn is_written(&self) -> bool {
         let letters = self.state.has_dead_lettering()
@@ -204,6 +209,7 @@ impl Owner {
         let Existence::Stored { version } = self.existence else {
             return Ok(());
         };
+        self.plan_claim();
         let mut batch = Batch::new();
         batch.change(self.record_change(version, &[]));
         let changes = self.state.changes();
@@ -219,6 +225,7 @@ impl Owner {
             self.existence = Existence::Stored { version };
         }
         self.is_clean_at(changes);
+        self.claim_written(self.core.monotonic_ms());
         Ok(())
     }
 
@@ -256,6 +263,7 @@ impl Owner {
                     // Settling what was in it is what the record already says.
                     self.flush_schedule.clean_at = self.state.changes();
                 }
+                self.claim_written(now_ms);
                 self.return_credit();
                 None
             }
