@@ -1,6 +1,7 @@
 //! The OpenAPI document of the HTTP routes, built from code. `api/openapi.json` is the same document for people and
 //! tools to read; a test holds the two together, and `PROMBUS_WRITE_OPENAPI=1` lets that test write the file.
 
+mod cloudevents_paths;
 mod dashboard_paths;
 mod operation;
 mod paths;

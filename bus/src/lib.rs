@@ -91,7 +91,7 @@ pub use schedule::{PendingSchedule, Schedule, SchedulePage, Scheduled};
 pub use schemas::{
     CheckedSchema, FailingEvent, LiveGroup, MAX_SCHEMA_VERSIONS, MAX_TOPIC_SCHEMA_BYTES,
     RegisterSchema, RegisteredSchema, RetainedCheck, SCHEMA_VERSION_HEADER, SchemaInfo,
-    SchemaVersion,
+    SchemaVersion, UPCAST_FROM_HEADER, UpcastFunction,
 };
 pub use state::{
     DiffPage, Follow, KeyChange, KeyPage, KeyRange, KeyState, LoadState, SNAPSHOT_SEQ_HEADER,

@@ -7,6 +7,7 @@ mod compiled;
 mod record;
 mod register;
 mod retained;
+mod upcaster;
 
 pub use check::CheckedSchema;
 pub(crate) use compiled::{Schemas, TopicSchemas};
@@ -14,6 +15,8 @@ pub use record::{MAX_SCHEMA_VERSIONS, MAX_TOPIC_SCHEMA_BYTES};
 pub(crate) use record::{SchemaRecord, schemas_key};
 pub use register::{RegisterSchema, RegisteredSchema};
 pub use retained::{FailingEvent, LiveGroup, RetainedCheck};
+pub use upcaster::{UPCAST_FROM_HEADER, UpcastFunction};
+pub(crate) use upcaster::{Upcaster, load};
 
 use crate::bus::Bus;
 use crate::error::{SchemaError, UnknownSchema};

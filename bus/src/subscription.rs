@@ -21,8 +21,9 @@ use crate::group::inbox::{Inbox, Message, Nack};
 use crate::group::membership::Membership;
 use crate::group::registry::Registry;
 use crate::group::state::Retry;
-use crate::group::subscriber::Subscriber;
+use crate::group::subscriber::{Subscriber, TakenEvent};
 use crate::pattern::Pattern;
+use crate::schemas::Upcaster;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -61,6 +62,8 @@ struct Shared {
     subscriber: Arc<Subscriber>,
     /// Its places in the groups of its topics.
     memberships: Mutex<BTreeMap<Arc<str>, Membership>>,
+    /// What is done to events of earlier versions of their schemas.
+    upcaster: Option<Upcaster>,
     /// The task that looks for new topics, where the subscription follows a pattern.
     follower: Mutex<Option<AbortHandle>>,
 }
@@ -69,7 +72,7 @@ impl Subscription {
     /// The next delivery; `None` when no more will come, see [`Self::ended`]. Several tasks may wait at a time.
     pub async fn next(&self) -> Option<Delivery> {
         let taken = self.control.shared.subscriber.take().await?;
-        Some(Delivery::new(taken))
+        Some(self.delivery(taken))
     }
 
     /// Waits for a delivery and takes up to `limit` that are there.
@@ -83,7 +86,7 @@ impl Subscription {
             .subscriber
             .take_ready(limit.saturating_sub(1));
         std::iter::once(first)
-            .chain(more.into_iter().map(Delivery::new))
+            .chain(more.into_iter().map(|taken| self.delivery(taken)))
             .collect()
     }
 
@@ -97,7 +100,7 @@ impl Subscription {
         limit_bytes: usize,
         deliveries: &mut Vec<Delivery>,
     ) -> Poll<bool> {
-        let take = |taken| deliveries.push(Delivery::new(taken));
+        let take = |taken| deliveries.push(self.delivery(taken));
         let subscriber = &self.control.shared.subscriber;
         subscriber.poll_take(context, limit, limit_bytes, take)
     }
@@ -115,6 +118,14 @@ impl Subscription {
     /// A handle for others.
     pub fn control(&self) -> SubscriptionControl {
         self.control.clone()
+    }
+
+    fn delivery(&self, taken: TakenEvent) -> Delivery {
+        let mut delivery = Delivery::new(taken);
+        if let Some(upcaster) = &self.control.shared.upcaster {
+            delivery.event = upcaster.upcast(delivery.event);
+        }
+        delivery
     }
 
     /// Takes no new events until [`Self::resume`]. What was not asked for yet goes to other members.

@@ -1,9 +1,11 @@
 //! The commands of the binary, one file each: what it takes, and what it does.
 
+mod apply;
 mod backup;
 mod bench;
 mod bulk_report;
 mod changefeed;
+mod codegen;
 mod completions;
 mod context;
 mod database;
@@ -15,6 +17,7 @@ mod export;
 mod group;
 mod health;
 mod import;
+mod lint;
 mod nodes;
 mod outbox;
 mod position;
@@ -67,6 +70,9 @@ enum Command {
     Import(import::Import),
     Topic(topic::Topic),
     Schema(schema::Schema),
+    Codegen(codegen::Codegen),
+    Lint(lint::Lint),
+    Apply(apply::Apply),
     Group(group::Group),
     Diff(diff::Diff),
     Dlq(dlq::Dlq),
@@ -110,6 +116,9 @@ impl Cli {
             Command::Import(import) => import.run(format),
             Command::Topic(topic) => topic.run(format).map(done),
             Command::Schema(schema) => schema.run(format),
+            Command::Codegen(codegen) => codegen.run(format).map(done),
+            Command::Lint(lint) => lint.run(format),
+            Command::Apply(apply) => apply.run(format).map(done),
             Command::Group(group) => group.run(format).map(done),
             Command::Diff(diff) => diff.run(format).map(done),
             Command::Dlq(dlq) => dlq.run(format),

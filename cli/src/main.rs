@@ -22,6 +22,7 @@ mod size;
 mod store;
 mod table;
 mod time;
+mod topic_files;
 
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;

@@ -6,6 +6,7 @@ mod body;
 mod bulk;
 mod call;
 mod causes;
+mod cloudevents;
 mod connection;
 mod cors;
 mod dashboard;
@@ -93,6 +94,10 @@ const ROUTES: &[Route] = &[
     route(
         "/publish/{topic}",
         &[(Method::POST, |call| Box::pin(publish::publish(call)))],
+    ),
+    route(
+        "/cloudevents",
+        &[(Method::POST, |call| Box::pin(cloudevents::publish(call)))],
     ),
     route(
         "/import",

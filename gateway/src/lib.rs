@@ -21,6 +21,7 @@
 
 mod api_error;
 pub mod auth;
+mod cloudevents;
 mod credentials;
 mod error_log;
 mod gateway;

@@ -1,6 +1,7 @@
 //! A schema as it was registered: parsed, with its limits checked and its references resolved to places in itself.
 
 use crate::cost;
+use crate::upcast::Upcast;
 use crate::validator;
 use jsonschema::ValidatorMap;
 use serde_json::{Value, json};
@@ -135,6 +136,7 @@ impl Schema {
         check_references(&root, &root, "")?;
         let fan_out = cost::check(&root)?;
         validator::check_meta_schema(&root)?;
+        Upcast::of(&root)?;
         Ok(Self {
             root,
             fan_out,

@@ -27,6 +27,13 @@ pub struct PublishReply {
     pub durability: String,
 }
 
+/// The reply to a batch of CloudEvents.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct BatchReply {
+    /// What became of the events, in their order.
+    pub events: Vec<PublishReply>,
+}
+
 /// A line of `?envelope=1`, and of an import, which takes a record's `id` and `ts` and leaves out its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope<'a> {

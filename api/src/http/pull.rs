@@ -22,6 +22,8 @@ pub struct Pull {
     pub ack_timeout_ms: Option<u64>,
     /// Where a new group begins: `from` with `ts`, `afterId` or `seq`.
     pub start: Option<Position>,
+    /// Events of earlier versions of their topic's schema come as ones of the latest.
+    pub upcast: Option<bool>,
 }
 
 /// The reply of `POST /pull`.
@@ -92,6 +94,7 @@ impl<'a> FromJson<'a> for Pull {
     fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         let (mut topic, mut group) = (None, None);
         let (mut max, mut wait_ms, mut ack_timeout_ms) = (None, None, None);
+        let mut upcast = None;
         let mut start = PositionParts::default();
         scanner.object(|scanner, name| match name {
             "topic" => scanner.fill(&mut topic),
@@ -99,10 +102,12 @@ impl<'a> FromJson<'a> for Pull {
             "max" => scanner.fill(&mut max),
             "wait_ms" => scanner.fill(&mut wait_ms),
             "ackTimeoutMs" => scanner.fill(&mut ack_timeout_ms),
+            "upcast" => scanner.fill(&mut upcast),
             _ => match start.take(scanner, name) {
                 Some(taken) => taken,
                 None => {
-                    let own: &[&str] = &["topic", "group", "max", "wait_ms", "ackTimeoutMs"];
+                    let own: &[&str] =
+                        &["topic", "group", "max", "wait_ms", "ackTimeoutMs", "upcast"];
                     let known = [own, &PositionParts::FIELDS].concat();
                     Err(ScanError::unknown(name, &known, &[]))
                 }
@@ -115,6 +120,7 @@ impl<'a> FromJson<'a> for Pull {
             wait_ms,
             ack_timeout_ms,
             start: start.position()?,
+            upcast,
         })
     }
 }
@@ -131,6 +137,7 @@ impl ToJson for Pull {
         if let Some(start) = &self.start {
             start.write(&mut object);
         }
+        object.field("upcast", &self.upcast);
         object.end();
     }
 }

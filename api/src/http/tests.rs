@@ -42,6 +42,7 @@ proptest! {
             wait_ms: numbers[0],
             ack_timeout_ms: numbers[1],
             start: flags[0].then_some(to),
+            upcast: flags[1].then_some(true),
         };
         prop_assert_eq!(Pull::parse(&pull.to_json()).unwrap(), pull);
         let config = TopicConfig {

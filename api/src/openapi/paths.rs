@@ -1,5 +1,6 @@
 //! The routes.
 
+use super::cloudevents_paths as cloudevents;
 use super::dashboard_paths as dashboard;
 use super::operation::{Operation, flag};
 use super::schema::reference;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 pub(super) fn all() -> Value {
     json!({
         "/publish/{topic}": {"post": publish()},
+        "/cloudevents": {"post": cloudevents::publish()},
         "/import": {"post": import()},
         "/replay": {"get": replay()},
         "/export": {"get": export()},
@@ -59,7 +61,10 @@ pub(super) fn all() -> Value {
 fn publish() -> Value {
     let text = || json!({"type": "string"});
     let count = || json!({"type": "integer", "minimum": 0});
-    Operation::new("publish", "Publish one payload, or many as lines")
+    let mut content = cloudevents::bodies();
+    content["application/json"] = json!({"schema": {"description": "The payload."}});
+    content["application/x-ndjson"] = json!({"schema": {"type": "string", "description": "A payload on each line, or an Envelope."}});
+    Operation::new("publish", "Publish one payload, many as lines, or CloudEvents")
         .topic_in_path()
         .query("key", text(), "For compaction, ordering and partitioning.")
         .query("id", text(), "The publisher's own id. Publishing it again stores nothing.")
@@ -76,12 +81,9 @@ fn publish() -> Value {
         .header("Idempotency-Key", "The same as `id`.")
         .header("If-Match", "The ETag of the key's `/snap`, or its seq in quotes: the same as `expect_key_seq`.")
         .header("traceparent", "Becomes a header of the event, like `tracestate` and everything that begins with `x-`.")
-        .bodies(json!({
-            "application/json": {"schema": {"description": "The payload."}},
-            "application/x-ndjson": {"schema": {"type": "string", "description": "A payload on each line, or an Envelope."}},
-        }))
+        .bodies(content)
         .replies("200", "Stored at the topic's durability.", json!({
-            "application/json": {"schema": {"oneOf": [reference("PublishReply"), reference("ScheduleReply"), reference("BulkReply")]}},
+            "application/json": {"schema": {"oneOf": [reference("PublishReply"), reference("ScheduleReply"), reference("BulkReply"), reference("BatchReply")]}},
         }))
         .build()
 }
@@ -146,7 +148,11 @@ fn replay() -> Value {
         .required_query("topic", "The topic.")
         .position(&["earliest", "ts", "afterId", "seq"])
         .query("limit", limit, "The most events of one page.")
-        .reply("Events in the order of their positions.", "EventPage")
+        .replies(
+            "200",
+            "Events in the order of their positions. A list of CloudEvents has where to go on in the header `X-Next-Seq`.",
+            cloudevents::with_list(json!({"application/json": {"schema": reference("EventPage")}})),
+        )
         .build()
 }
 
@@ -161,10 +167,10 @@ fn export() -> Value {
         .query("afterId", json!({"type": "string"}), "Only what comes after this event.")
         .query("key", json!({"type": "string"}), "Only events with this key.")
         .query("gzip", flag("0"), "The same as `Accept-Encoding: gzip`.")
-        .replies("200", "Every event of the range exactly once; gzip on request.", json!({
-            "application/x-ndjson": {"schema": {"type": "string", "description": "A Record on each line."}},
+        .replies("200", "Every event of the range exactly once; gzip on request.", cloudevents::with_list(json!({
+            "application/x-ndjson": {"schema": {"type": "string", "description": "A Record on each line, or with `Accept: application/cloudevents+json` a CloudEvent."}},
             "application/json": {"schema": {"type": "array", "items": reference("Record")}},
-        }))
+        })))
         .build()
 }
 
@@ -271,7 +277,7 @@ fn sse() -> Value {
         .header("Last-Event-ID", "Goes on behind this event.")
         .replies(
             "200",
-            "`id:` is the event's id, `data:` its record.",
+            "`id:` is the event's id, `data:` its record, or with `Accept: application/cloudevents+json` the event as a CloudEvent.",
             json!({
                 "text/event-stream": {"schema": {"type": "string"}},
             }),
@@ -477,7 +483,12 @@ fn redrive() -> Value {
 fn pull() -> Value {
     Operation::new("pull", "Lease events without a socket")
         .body("Pull")
-        .reply("The events with their leases.", "Pulled")
+        .replies(
+            "200",
+            "The events with their leases. CloudEvents have them as the extensions `prombusid`, which is the id to \
+             acknowledge, `prombusattempt`, `prombusmaxattempts` and `prombusackdeadlinems`.",
+            cloudevents::with_list(json!({"application/json": {"schema": reference("Pulled")}})),
+        )
         .build()
 }
 

@@ -26,6 +26,8 @@ pub struct SubscribeOptions {
     pub topics: Vec<String>,
     /// In which order events come.
     pub ordering: Option<Ordering>,
+    /// Events of earlier versions of their topic's schema come as ones of the latest.
+    pub upcast: Option<bool>,
 }
 
 /// In which order a group gets events.
@@ -64,6 +66,7 @@ impl SubscribeOptions {
         "filter",
         "topics",
         "ordering",
+        "upcast",
     ];
 }
 
@@ -83,6 +86,7 @@ impl<'a> FromJson<'a> for SubscribeOptions {
             "filter" => scanner.fill(&mut options.filter),
             "topics" => scanner.fill(&mut options.topics),
             "ordering" => scanner.fill(&mut options.ordering),
+            "upcast" => scanner.fill(&mut options.upcast),
             _ => match start.take(scanner, name) {
                 Some(taken) => taken,
                 None => Err(ScanError::unknown(name, Self::FIELDS, &[])),
@@ -108,6 +112,7 @@ impl ToJson for SubscribeOptions {
             .field("filter", &self.filter)
             .field("topics", &self.topics)
             .field("ordering", &self.ordering)
+            .field("upcast", &self.upcast)
             .end();
     }
 

@@ -4,8 +4,9 @@ use super::SCHEMA_VERSION_HEADER;
 use super::record::{SchemaRecord, schemas_key};
 use crate::error::{ReadError, SchemaInvalid, StoreFailed};
 use foldhash::HashMap;
-use prombus_schema::{Schema, Validator};
+use prombus_schema::{Schema, Upcast, Validator};
 use prombus_store::{Answer, Draft, Keyed, Store};
+use serde_json::Value;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker};
 use tokio::runtime::Handle;
@@ -41,7 +42,14 @@ struct Version {
     version: u32,
     text: String,
     /// Compiled when the first event comes.
-    compiled: OnceLock<Result<Validator, String>>,
+    compiled: OnceLock<Result<Compiled, String>>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    validator: Validator,
+    /// The steps from the version before.
+    upcast: Upcast,
 }
 
 impl Schemas {
@@ -80,6 +88,21 @@ impl Schemas {
                     cause: format!("the schemas of topic {topic} are being loaded; try again")
                         .into(),
                 })
+            }
+        }
+    }
+
+    /// Loads the schemas of a topic, for a reader that cannot do with those of a state before.
+    pub(crate) async fn load(
+        &self,
+        topic: &Arc<str>,
+        generation: u64,
+    ) -> Result<Arc<TopicSchemas>, StoreFailed> {
+        match self.cached(topic) {
+            Some(cached) if cached.generation >= generation => Ok(cached),
+            _ => {
+                let answer = self.store.get(&schemas_key(topic)).await;
+                self.keep(topic, generation, answer)
             }
         }
     }
@@ -153,13 +176,32 @@ impl TopicSchemas {
         Ok(None)
     }
 
+    /// A payload of an earlier version as one of the latest, with the number of that. `None` where it is of the latest
+    /// already, where a version between is gone, and where the result would not fit.
+    pub(crate) fn upcast(&self, from: u32, payload: &str) -> Option<(u32, Value)> {
+        let latest = self.versions.last()?;
+        let later = self.versions.iter().filter(|known| known.version > from);
+        let mut value = serde_json::from_str(payload).ok()?;
+        let mut before = from;
+        for version in later {
+            if version.version != before + 1 {
+                return None;
+            }
+            version.compiled().as_ref().ok()?.upcast.apply(&mut value);
+            before = version.version;
+        }
+        if before == from {
+            return None;
+        }
+        let compiled = latest.compiled().as_ref().ok()?;
+        compiled.validator.check_value(&value).ok()?;
+        Some((latest.version, value))
+    }
+
     fn check(&self, version: &Version, payload: &str) -> Result<(), SchemaInvalid> {
-        let compiled = version.compiled.get_or_init(|| {
-            let compiled = Schema::parse(&version.text).and_then(|schema| Validator::new(&schema));
-            compiled.map_err(|error| error.to_string())
-        });
-        match compiled {
-            Ok(validator) => validator
+        match version.compiled() {
+            Ok(compiled) => compiled
+                .validator
                 .check(payload)
                 .map_err(|invalid| self.invalid(version, invalid.path, invalid.reason)),
             Err(reason) => Err(self.invalid(version, String::new(), reason.clone())),
@@ -187,6 +229,18 @@ impl Version {
             text: stored.schema,
             compiled: OnceLock::new(),
         }
+    }
+
+    fn compiled(&self) -> &Result<Compiled, String> {
+        self.compiled.get_or_init(|| {
+            let compile = |schema: Schema| {
+                let validator = Validator::new(&schema)?;
+                let upcast = Upcast::of(schema.root())?;
+                Ok(Compiled { validator, upcast })
+            };
+            let compiled = Schema::parse(&self.text).and_then(compile);
+            compiled.map_err(|error| error.to_string())
+        })
     }
 }
 

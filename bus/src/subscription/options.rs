@@ -4,6 +4,7 @@ use crate::error::InvalidField;
 use crate::filter::Filter;
 use crate::group::settings::SettingsRequest;
 use crate::group::{Ordering, StartAt};
+use crate::schemas::UpcastFunction;
 
 /// The most events a subscription may have in flight.
 const MAX_IN_FLIGHT: usize = 1 << 20;
@@ -42,6 +43,11 @@ pub struct SubscribeOptions {
     pub concurrency: usize,
     /// How history and explanations name the subscriber.
     pub member: Option<String>,
+    /// Events of earlier versions of their topic's schema come as ones of the latest, by the steps that the schemas
+    /// declare.
+    pub upcast: bool,
+    /// Then this function may give events another payload.
+    pub upcast_with: Option<UpcastFunction>,
 }
 
 impl Default for SubscribeOptions {
@@ -58,6 +64,8 @@ impl Default for SubscribeOptions {
             manual_ack: false,
             concurrency: 1,
             member: None,
+            upcast: false,
+            upcast_with: None,
         }
     }
 }

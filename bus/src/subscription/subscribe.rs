@@ -14,6 +14,7 @@ use crate::group::registry::{GroupName, Registry};
 use crate::group::settings::SettingsRequest;
 use crate::group::subscriber::Subscriber;
 use crate::names::check_group;
+use crate::schemas::{self, Upcaster};
 use prombus_store::TailAdvances;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -59,6 +60,12 @@ pub(crate) async fn subscribe(
             return Err(UnknownTopic { topic }.into());
         }
     }
+    if options.upcast {
+        for topic in &selection.names {
+            schemas::load(core, topic).await.map_err(GroupError::from)?;
+        }
+    }
+    let upcaster = Upcaster::new(core, options.upcast, options.upcast_with.clone());
     let subscriber = new_subscriber(core, &options, number, !selection.patterns.is_empty());
     // Watched before the topics are listed, so that none is missed in between.
     let moved = (!selection.patterns.is_empty()).then(|| core.store.watch_tails());
@@ -73,6 +80,7 @@ pub(crate) async fn subscribe(
                 ack_timeout_ms: Mutex::default(),
                 subscriber: subscriber.clone(),
                 memberships: Mutex::default(),
+                upcaster,
                 follower: Mutex::default(),
             }),
         },

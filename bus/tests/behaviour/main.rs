@@ -34,3 +34,4 @@ mod topics;
 mod typed;
 mod undo;
 mod unwritten;
+mod upcasts;

@@ -38,7 +38,7 @@ impl TopicEntry {
         !Pattern::is_pattern(&self.name)
     }
 
-    pub(super) fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         let about = || format!("topic {:?}", self.name);
         if self.is_one() {
             check_topic(&self.name).with_context(about)?;
@@ -75,6 +75,20 @@ impl TopicEntry {
             snapshot_interval_ms: self.snapshot_interval.map(|age| age.ms),
             schema: self.schema.as_ref().and_then(|mode| mode.parse().ok()),
             ..TopicConfig::default()
+        }
+    }
+    /// The same as the body of `PUT /topics/:topic`.
+    pub(crate) fn wire_config(&self) -> prombus_api::http::TopicConfig {
+        prombus_api::http::TopicConfig {
+            durability: self.durability,
+            retention: self.retention,
+            max_bytes: self.max_bytes,
+            max_events: self.max_events,
+            compaction: self.compaction,
+            snapshot_topic: self.snapshot_topic.clone(),
+            snapshot_interval: self.snapshot_interval,
+            partitions: None,
+            schema: self.schema.clone(),
         }
     }
 }

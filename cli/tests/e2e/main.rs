@@ -32,3 +32,4 @@ mod server;
 mod slips;
 mod soak;
 mod terminal;
+mod topic_files;

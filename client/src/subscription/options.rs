@@ -26,6 +26,8 @@ pub struct SubscribeOptions {
     pub manual_ack: bool,
     /// How many handlers run at a time.
     pub concurrency: usize,
+    /// Events of earlier versions of their topic's schema come as ones of the latest.
+    pub upcast: bool,
 }
 
 /// The most handlers of one subscription.
@@ -44,6 +46,7 @@ impl Default for SubscribeOptions {
             topics: Vec::new(),
             manual_ack: false,
             concurrency: 1,
+            upcast: false,
         }
     }
 }
@@ -73,6 +76,7 @@ impl SubscribeOptions {
             filter: self.filter.clone(),
             topics: self.topics.clone(),
             ordering: self.ordering,
+            upcast: self.upcast.then_some(true),
         }
     }
 }

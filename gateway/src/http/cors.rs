@@ -9,7 +9,7 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PAT
 /// How long a browser may remember the answer to its preflight, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 const EXPOSED: HeaderValue =
-    HeaderValue::from_static("etag, retry-after, x-event-id, x-event-seq, x-event-ts");
+    HeaderValue::from_static("etag, retry-after, x-event-id, x-event-seq, x-event-ts, x-next-seq");
 /// Headers that pages send where they do not ask by name.
 const USUAL_HEADERS: HeaderValue =
     HeaderValue::from_static("authorization, content-type, idempotency-key, last-event-id");

@@ -4,6 +4,8 @@ use super::call::Call;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
+use crate::cloudevents::{self, Format};
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use prombus::{Find, KeyRange, ReadFrom, ReadLimit, Store, StoredEvent};
 use prombus_api::Code;
@@ -19,6 +21,8 @@ const MAX_PAGE_EVENTS: u64 = 10_000;
 const MAX_PAGE_BYTES: usize = 8 << 20;
 /// The most keys that one request names.
 const MAX_KEYS: usize = 1_000;
+/// Where a list of CloudEvents, which has no room for it, is to be read on.
+const NEXT_SEQ: HeaderName = HeaderName::from_static("x-next-seq");
 
 pub(super) async fn replay(call: Call) -> Result<Response, ApiError> {
     let wanted = ReadQuery::parse(&call.query()?)?;
@@ -119,6 +123,16 @@ async fn page(
     let next = Some(page.next_seq).filter(|next| *next <= page.tail_seq);
     let bytes: usize = page.events.iter().map(StoredEvent::stored_bytes).sum();
     let mut out = Vec::with_capacity(bytes + 128);
+    if !Format::accepted(&call.parts.headers).is_records() {
+        let events = page.events.iter().map(|event| (event, Vec::new()));
+        cloudevents::write_batch(&mut out, events);
+        let mut response = cloudevents::batch_reply(out);
+        if let Some(next) = next {
+            let headers = response.headers_mut();
+            headers.insert(NEXT_SEQ, HeaderValue::from(next));
+        }
+        return Ok(response);
+    }
     let records = page.events.iter().map(StoredEvent::json_bytes);
     write_event_page(&mut out, topic, records, next);
     Ok(reply::json_text(out))

@@ -8,12 +8,14 @@ use super::reply;
 use super::stream::{self, ChunkSender, Gone, StreamError};
 use crate::api_error::ApiError;
 use crate::auth::{Action, Grant};
+use crate::cloudevents::{self, write_event};
 use crate::gateway::Gateway;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use prombus::{Page, ReadError, ReadFrom, ReadLimit, StoredEvent, TimeRange};
 use prombus_api::Code;
 use prombus_api::http::ExportQuery;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How much is read at a time.
@@ -25,6 +27,8 @@ const PAGE: ReadLimit = ReadLimit {
 const PIECE_BYTES: usize = 256 << 10;
 const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const CLOUDEVENTS_BATCH: HeaderValue =
+    HeaderValue::from_static("application/cloudevents-batch+json");
 
 struct Export {
     gateway: Arc<Gateway>,
@@ -36,8 +40,9 @@ struct Export {
     gzip: Option<Gzip>,
 }
 
-/// How records are strung together.
+/// How events are written and strung together.
 struct Format {
+    is_records: bool,
     is_ndjson: bool,
     is_begun: bool,
 }
@@ -46,6 +51,11 @@ pub(super) async fn export(call: Call) -> Result<Response, ApiError> {
     let query = call.query()?;
     let wanted = ExportQuery::parse(&query)?;
     let gzip = query.flag("gzip")?;
+    let accepted = cloudevents::Format::accepted(&call.parts.headers);
+    let is_ndjson = match accepted {
+        cloudevents::Format::CloudEventsBatch => query.flag("ndjson")?.unwrap_or(false),
+        _ => wanted.ndjson,
+    };
     call.allow(Action::Subscribe, &wanted.topic, None)?;
     let topic = call.known(&wanted.topic)?;
     let gateway = call.gateway().clone();
@@ -69,7 +79,8 @@ pub(super) async fn export(call: Call) -> Result<Response, ApiError> {
         },
         key: wanted.key,
         format: Format {
-            is_ndjson: wanted.ndjson,
+            is_records: accepted.is_records(),
+            is_ndjson,
             is_begun: false,
         },
         gzip: gzip.then(Gzip::new),
@@ -77,9 +88,15 @@ pub(super) async fn export(call: Call) -> Result<Response, ApiError> {
     // The first page is read before the reply begins, so that an error still has its status.
     let first = export.read(None).await?;
     let body = stream::body(|chunks| export.send(first, chunks));
-    let mut response = reply::typed(if wanted.ndjson { NDJSON } else { JSON }, body);
+    let content_type = match (is_ndjson, accepted.is_records()) {
+        (true, _) => NDJSON,
+        (false, true) => JSON,
+        (false, false) => CLOUDEVENTS_BATCH,
+    };
+    let mut response = reply::typed(content_type, body);
     let headers = response.headers_mut();
-    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    let vary = HeaderValue::from_static("accept, accept-encoding");
+    headers.insert(header::VARY, vary);
     if gzip {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
@@ -150,14 +167,14 @@ impl Export {
             if !is_wanted {
                 continue;
             }
-            let record = event.json_bytes();
+            let record = self.format.encode(event);
             if !piece.is_empty() && piece.len() + record.len() + 1 > PIECE_BYTES {
                 let full = std::mem::replace(&mut piece, Vec::with_capacity(PIECE_BYTES));
                 if let Err(gone) = self.send_piece(full, false, chunks).await? {
                     return Ok(Err(gone));
                 }
             }
-            self.format.add(&mut piece, record);
+            self.format.add(&mut piece, &record);
         }
         if is_last {
             self.format.end(&mut piece);
@@ -185,6 +202,15 @@ impl Export {
 }
 
 impl Format {
+    fn encode<'e>(&self, event: &'e StoredEvent) -> Cow<'e, [u8]> {
+        if self.is_records {
+            return Cow::Borrowed(event.json_bytes());
+        }
+        let mut out = Vec::with_capacity(event.stored_bytes());
+        write_event(&mut out, event, &[]);
+        Cow::Owned(out)
+    }
+
     fn add(&mut self, out: &mut Vec<u8>, record: &[u8]) {
         if self.is_ndjson {
             out.extend_from_slice(record);

@@ -1,10 +1,12 @@
-//! `POST /publish/:topic`: the body is the payload, or with NDJSON a payload on each line.
+//! `POST /publish/:topic`: the body is the payload, with NDJSON a payload on each line, or CloudEvents.
 
 use super::bulk;
 use super::call::Call;
+use super::cloudevents;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
+use crate::cloudevents::mode_of;
 use crate::gateway::Gateway;
 use crate::to_bus::{to_bus_publish_options, to_bus_schedule};
 use axum::http::{HeaderMap, header};
@@ -22,6 +24,10 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
     if is_ndjson(&call.parts.headers) {
         return bulk::publish(call).await;
     }
+    if let Some(mode) = mode_of(&call.parts.headers)? {
+        let topic = call.topic.clone();
+        return cloudevents::publish_events(call, mode, Some(topic)).await;
+    }
     let limit = call.gateway().options.limits.max_payload_bytes;
     let body = call.whole_body(limit).await?;
     let payload = std::str::from_utf8(&body)
@@ -36,7 +42,7 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
     let gateway = call.gateway();
     call.connection.publish(&call.topic, 1)?;
     if options.is_scheduled() {
-        return schedule(&call, payload, &options).await;
+        return schedule(&call, &call.topic, payload, &options).await;
     }
     let published = gateway
         .bus
@@ -53,19 +59,20 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
 }
 
 /// Stores an event that is to be published later.
-async fn schedule(
+pub(super) async fn schedule(
     call: &Call,
+    topic: &str,
     payload: &str,
     options: &WireOptions<'_>,
 ) -> Result<Response, ApiError> {
     let (event, when) = (to_bus_publish_options(options), to_bus_schedule(options));
     let bus = &call.gateway().bus;
-    let scheduled = bus.schedule(&call.topic, payload, &event, &when).await?;
+    let scheduled = bus.schedule(topic, payload, &event, &when).await?;
     Ok(reply::json(&ScheduleReply {
         id: scheduled.id.to_string(),
         scheduled: true,
         due: scheduled.due,
-        topic: call.topic.clone(),
+        topic: topic.to_owned(),
         duplicate: scheduled.duplicate,
     }))
 }
@@ -113,7 +120,7 @@ pub(super) fn has_if_match(headers: &HeaderMap) -> bool {
 
 /// The header `If-Match` says which event of the key is expected to be the last one: by the entity tag of `/snap`, or by
 /// its position alone.
-fn with_if_match<'a>(
+pub(super) fn with_if_match<'a>(
     mut options: WireOptions<'a>,
     headers: &HeaderMap,
 ) -> Result<WireOptions<'a>, ApiError> {
@@ -153,7 +160,11 @@ fn is_ndjson(headers: &HeaderMap) -> bool {
     })
 }
 
-fn published_reply(gateway: &Gateway, topic: &str, published: &Published) -> PublishReply {
+pub(super) fn published_reply(
+    gateway: &Gateway,
+    topic: &str,
+    published: &Published,
+) -> PublishReply {
     PublishReply {
         id: published.id.to_string(),
         seq: published.seq,

@@ -11,6 +11,7 @@ use super::call::Call;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
+use crate::cloudevents::{self, Extension, Format};
 use crate::to_bus::to_bus_position;
 use axum::response::Response;
 use prombus::Delivery;
@@ -53,15 +54,31 @@ pub(super) async fn pull(mut call: Call) -> Result<Response, ApiError> {
             wanted.ack_timeout_ms,
         )
         .await?;
+    let is_upcast = wanted.upcast.unwrap_or(false);
+    if is_upcast {
+        gateway.bus.load_schemas(&wanted.topic).await?;
+    }
     // Only what may be delivered is leased, so that no lease runs while its event waits here.
     let max = call.connection.wait_to_deliver(max).await;
     let began_ms = gateway.options.clock.monotonic_ms();
-    let deliveries = tokio::select! {
+    let mut deliveries = tokio::select! {
         deliveries = take(&consumer, max, wait_ms) => deliveries,
         () = gateway.drained() => Vec::new(),
     };
     consumer.delivered(gateway, &deliveries, began_ms);
     call.connection.return_deliveries(max - deliveries.len());
+    if is_upcast {
+        for delivery in &mut deliveries {
+            delivery.event = gateway.bus.upcast(delivery.event.clone());
+        }
+    }
+    let mut out = Vec::new();
+    if !Format::accepted(&call.parts.headers).is_records() {
+        let events = deliveries.iter();
+        let events = events.map(|delivery| (&delivery.event, lease_extensions(delivery)));
+        cloudevents::write_batch(&mut out, events);
+        return Ok(cloudevents::batch_reply(out));
+    }
     let events = deliveries.iter().map(|delivery| {
         let context = Context {
             attempt: delivery.context.attempt,
@@ -70,9 +87,26 @@ pub(super) async fn pull(mut call: Call) -> Result<Response, ApiError> {
         };
         (delivery.event.json_bytes(), context)
     });
-    let mut out = Vec::new();
     write_pulled(&mut out, &wanted.topic, &wanted.group, events);
     Ok(reply::json_text(out))
+}
+
+/// What a consumer of CloudEvents has to know of its lease. The id of the record is what it acknowledges.
+fn lease_extensions(delivery: &Delivery) -> Vec<Extension> {
+    let context = &delivery.context;
+    let number = |name, number: u64| Extension {
+        name,
+        json: number.to_string(),
+    };
+    vec![
+        Extension {
+            name: "prombusid",
+            json: serde_json::Value::from(&*delivery.event.id()).to_string(),
+        },
+        number("prombusattempt", context.attempt.into()),
+        number("prombusmaxattempts", context.max_attempts.into()),
+        number("prombusackdeadlinems", context.ack_deadline_ms),
+    ]
 }
 
 async fn take(consumer: &PullConsumer, max: usize, wait_ms: u64) -> Vec<Delivery> {

@@ -8,6 +8,7 @@ use super::reply;
 use super::stream::{self, ChunkSender, Gone, StreamError};
 use crate::api_error::ApiError;
 use crate::auth::{Action, Grant};
+use crate::cloudevents::{Format, write_event};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use prombus::{Find, ReadError, ReadFrom, ReadLimit, Store, StoredEvent};
@@ -36,6 +37,7 @@ struct Tail {
     exists: bool,
     /// What the client is told first: that its `Last-Event-ID` is not there.
     gap: Option<ApiError>,
+    format: Format,
 }
 
 pub(super) async fn follow(call: Call) -> Result<Response, ApiError> {
@@ -64,6 +66,7 @@ pub(super) async fn follow(call: Call) -> Result<Response, ApiError> {
         next_seq,
         exists,
         gap,
+        format: Format::accepted(&call.parts.headers),
     };
     let body = stream::body(|chunks| tail.run(chunks));
     let mut response = reply::typed(HeaderValue::from_static("text/event-stream"), body);
@@ -168,7 +171,7 @@ impl Tail {
         while !rest.is_empty() {
             let allowed = self.connection.wait_to_deliver(rest.len()).await;
             let (now, later) = rest.split_at(allowed.min(rest.len()));
-            chunks.send(encode(now)).await?;
+            chunks.send(encode(now, self.format)).await?;
             rest = later;
         }
         Ok(())
@@ -183,14 +186,17 @@ impl Tail {
     }
 }
 
-fn encode(events: &[StoredEvent]) -> Vec<u8> {
+fn encode(events: &[StoredEvent], format: Format) -> Vec<u8> {
     let bytes: usize = events.iter().map(StoredEvent::stored_bytes).sum();
     let mut out = Vec::with_capacity(bytes);
     for event in events {
         out.extend_from_slice(b"id: ");
         out.extend_from_slice(event.id().as_bytes());
         out.extend_from_slice(b"\ndata: ");
-        out.extend_from_slice(event.json_bytes());
+        match format.is_records() {
+            true => out.extend_from_slice(event.json_bytes()),
+            false => write_event(&mut out, event, &[]),
+        }
         out.extend_from_slice(b"\n\n");
     }
     out

@@ -152,6 +152,7 @@ fn bus_options(options: &options::SubscribeOptions) -> Result<SubscribeOptions, 
         filter: options.filter.as_ref().map(to_bus_filter).transpose()?,
         topics: options.topics.clone(),
         manual_ack: true,
+        upcast: options.upcast.unwrap_or(false),
         ..defaults
     })
 }

@@ -6,6 +6,7 @@ mod auth;
 mod broken;
 mod bulk;
 mod client;
+mod cloudevents;
 mod dashboard;
 mod dead_letters;
 mod diff;

@@ -9,7 +9,7 @@ use super::types::Types;
 use serde_json::Value;
 
 /// Keywords that restrict nothing, or whose meaning is a part of another's.
-const SILENT: [&str; 18] = [
+const SILENT: [&str; 19] = [
     "$schema",
     "$id",
     "$comment",
@@ -28,6 +28,7 @@ const SILENT: [&str; 18] = [
     "else",
     "minContains",
     "maxContains",
+    "x-upcast",
 ];
 /// Keywords whose meaning depends on others beside them, so that the same words may mean something else.
 const DEPENDENT: [&str; 8] = [

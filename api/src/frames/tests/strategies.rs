@@ -204,6 +204,7 @@ fn subscribe_options() -> impl Strategy<Value = SubscribeOptions> {
         prop::option::of(filter()),
         texts(),
         ordering,
+        any::<Option<bool>>(),
     );
     (prop::option::of(position()), sizes, rest).prop_map(|(start, sizes, rest)| SubscribeOptions {
         start,
@@ -215,6 +216,7 @@ fn subscribe_options() -> impl Strategy<Value = SubscribeOptions> {
         filter: rest.1,
         topics: rest.2,
         ordering: rest.3,
+        upcast: rest.4,
     })
 }
 

@@ -20,6 +20,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("ScheduleReply", schedule_reply()),
         ("PendingSchedule", pending_schedule()),
         ("SchedulePage", schedule_page()),
+        ("BatchReply", batch_reply()),
         ("BulkReply", bulk_reply()),
         ("LineError", line_error()),
         ("EventPage", event_page()),
@@ -145,6 +146,15 @@ fn publish_reply() -> Value {
             "duplicate",
             flag("The topic held this id already; this is the first event."),
         )],
+    )
+}
+
+fn batch_reply() -> Value {
+    let events = list("In the order of the batch.", &reference("PublishReply"));
+    object(
+        "What became of a batch of CloudEvents.",
+        vec![("events", events)],
+        vec![],
     )
 }
 

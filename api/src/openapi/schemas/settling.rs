@@ -42,6 +42,10 @@ fn pull() -> Value {
         ("max", count("The most events.")),
         ("wait_ms", count("How long to wait for the first.")),
         ("ackTimeoutMs", count("How long the leases are.")),
+        (
+            "upcast",
+            flag("Events of earlier versions of the topic's schema come as ones of the latest."),
+        ),
     ]);
     object(
         "What is wanted; `from` and its fields place a new group.",

@@ -129,6 +129,12 @@ fn event_samples() -> Vec<(&'static str, Value)> {
         ("SchedulePage", reply(&schedule_page())),
         ("LineError", reply(&bulk.errors[0])),
         ("BulkReply", reply(&bulk)),
+        (
+            "BatchReply",
+            reply(&BatchReply {
+                events: vec![published],
+            }),
+        ),
         ("EventPage", reply(&page)),
         ("FindPage", reply(&find_page())),
         ("LatestPage", reply(&latest_page())),
@@ -518,6 +524,7 @@ fn pull_samples() -> Vec<(&'static str, Value)> {
             wait_ms: Some(1),
             ack_timeout_ms: Some(1),
             start: Some(start),
+            upcast: Some(true),
         };
         samples.push(("Pull", body(&pull)));
     }
