@@ -39,12 +39,7 @@ pub(crate) async fn subscribe(
     options: SubscribeOptions,
 ) -> Result<Subscription, SubscribeError> {
     options.check()?;
-    let mut selection = Selection::new(topic, &options.topics)?;
-    let is_one = selection.patterns.is_empty() && selection.names.len() == 1;
-    if matches!(options.from, StartAt::AfterId(_)) && !is_one {
-        let reason = "an id names an event of one topic, and the subscription has several";
-        return Err(InvalidField::new("after_id", reason).into());
-    }
+    let mut selection = select(core, topic, &options)?;
     let number = core.number();
     let ephemeral = group.is_none();
     let group: Arc<str> = match group {
@@ -54,12 +49,6 @@ pub(crate) async fn subscribe(
         }
         None => format!("ephemeral:{:x}-{number}", core.now_ms()).into(),
     };
-    for topic in &selection.names {
-        if !core.topics.may_exist(topic) {
-            let topic = topic.clone();
-            return Err(UnknownTopic { topic }.into());
-        }
-    }
     if options.upcast {
         for topic in &selection.names {
             schemas::load(core, topic).await.map_err(GroupError::from)?;
@@ -118,6 +107,28 @@ pub(crate) async fn subscribe(
         follow(follower, registry, shared, moved).await?;
     }
     Ok(subscription)
+}
+
+/// The topics that are asked for, where they may exist.
+fn select(
+    core: &Core,
+    topic: &str,
+    options: &SubscribeOptions,
+) -> Result<Selection, SubscribeError> {
+    let selection = Selection::new(topic, &options.topics)?;
+    let is_one = selection.patterns.is_empty() && selection.names.len() == 1;
+    if matches!(options.from, StartAt::AfterId(_)) && !is_one {
+        let reason = "an id names an event of one topic, and the subscription has several";
+        return Err(InvalidField::new("after_id", reason).into());
+    }
+    let mut names = selection.names.iter();
+    match names.find(|topic| !core.topics.may_exist(topic)) {
+        Some(topic) => Err(UnknownTopic {
+            topic: topic.clone(),
+        }
+        .into()),
+        None => Ok(selection),
+    }
 }
 
 fn new_subscriber(
