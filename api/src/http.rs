@@ -16,6 +16,7 @@ mod find;
 mod groups;
 mod health;
 mod latest;
+mod nodes;
 mod publish;
 mod pull;
 mod query;
@@ -49,6 +50,7 @@ pub use groups::{
 };
 pub use health::Health;
 pub use latest::{LatestPage, LatestQuery, write_latest_page};
+pub use nodes::{Node, NodeList};
 pub use publish::{BatchReply, Envelope, PublishReply, is_event_header, publish_query};
 pub use pull::{Context, Delivery, Pull, Pulled, write_pulled};
 pub use query::{Query, QueryWriter, percent_encoded};

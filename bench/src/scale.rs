@@ -1,5 +1,7 @@
 //! How much is measured: enough to mean something, or just enough to see that every row works.
 
+use std::time::Duration;
+
 /// The sizes of all measurements.
 #[derive(Debug, Clone)]
 pub(crate) struct Scale {
@@ -42,6 +44,13 @@ pub(crate) struct Scale {
     /// Groups of one server, and events that are published to it while its metrics are read.
     pub(crate) many_groups: usize,
     pub(crate) scraped_publishes: usize,
+    /// Topics that a pattern matches.
+    pub(crate) pattern_topics: usize,
+    /// Subscribers that read nothing, and the large events that wait for them.
+    pub(crate) stalled_subscribers: usize,
+    pub(crate) stalled_events: usize,
+    /// Longer than their leases last, so that what ran out would be delivered once more.
+    pub(crate) stalled_for: Duration,
     /// Events that are consumed with a result published for each.
     pub(crate) ack_publish_events: u64,
     /// Events that become rows of a table, and how many keys they have.
@@ -93,6 +102,10 @@ impl Scale {
             paced_events: 25_000,
             many_groups: 40_000,
             scraped_publishes: 5_000,
+            pattern_topics: 100_000,
+            stalled_subscribers: 1_000,
+            stalled_events: 20_000,
+            stalled_for: Duration::from_secs(12),
             ack_publish_events: 400_000,
             row_events: 500_000,
             row_keys: 100_000,
@@ -133,6 +146,10 @@ impl Scale {
             paced_events: 500,
             many_groups: 150,
             scraped_publishes: 200,
+            pattern_topics: 100,
+            stalled_subscribers: 3,
+            stalled_events: 20,
+            stalled_for: Duration::from_millis(100),
             ack_publish_events: 2_000,
             row_events: 2_000,
             row_keys: 200,

@@ -1,5 +1,6 @@
 //! The server under load, as a process of its own: what idle connections cost, whether busy ones get on equally, how
-//! fast an export is, how long an event takes, and what very many groups cost. `prombus-bench server`.
+//! fast an export is, how long an event takes, what very many groups and topics cost, and
+//! what subscribers that do not read do. `prombus-bench server`.
 
 mod cores;
 mod export;
@@ -7,6 +8,8 @@ mod fair;
 mod groups;
 mod idle;
 mod latency;
+mod pattern;
+mod stalled;
 
 use crate::Outcome;
 use crate::http;
@@ -40,6 +43,14 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "groups",
         run: groups::run,
+    },
+    Row {
+        name: "pattern",
+        run: pattern::run,
+    },
+    Row {
+        name: "stalled",
+        run: stalled::run,
     },
     Row {
         name: "cores",

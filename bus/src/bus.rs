@@ -10,8 +10,9 @@ pub use group_metrics::GroupMetrics;
 use crate::consumer::{Consumer, consume};
 use crate::core::Core;
 use crate::error::{NotPublished, OpenError, SubscribeError};
-use crate::group::UnwrittenGroups;
+use crate::group::ownership::Nodes;
 use crate::group::registry::Registry;
+use crate::group::{NodeInfo, NodeProbe, UnwrittenGroups};
 use crate::memory::ByteBudget;
 use crate::options::BusOptions;
 use crate::publish::{BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published};
@@ -20,7 +21,7 @@ use crate::state::Snapshotter;
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, subscribe};
 use crate::topics::Topics;
 use group_metrics::GroupMetricsCache;
-use prombus_store::{CommitError, Store, StoreFailed};
+use prombus_store::{CommitError, ReadError, Store, StoreFailed};
 use serde::Serialize;
 use std::fmt;
 use std::future::Future;
@@ -47,7 +48,8 @@ impl Bus {
         let defaults = options.compiled_defaults()?;
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
         let topics = Topics::new(store.clone(), options.auto_create_topics, defaults);
-        let core = Arc::new(Core::new(store, options, topics));
+        let nodes = Nodes::start(&store, &options.clock, &runtime);
+        let core = Arc::new(Core::new(store, options, topics, nodes));
         let snapshotter = Arc::new(Snapshotter::start(&core, &runtime));
         let scheduler = Arc::new(Scheduler::start(&core, &runtime));
         let registry = Registry::new(core.clone(), runtime);
@@ -76,6 +78,22 @@ impl Bus {
     /// Learns of changes to that.
     pub fn watch_unwritten_groups(&self) -> tokio::sync::watch::Receiver<UnwrittenGroups> {
         self.core.unwritten.watch()
+    }
+
+    /// Tells the other nodes that share the store where this one is reached, and how to find out whether one of them is
+    /// gone. Does nothing on a store that this process has for itself.
+    pub fn introduce_node(&self, url: impl Into<String>, probe: Arc<dyn NodeProbe>) {
+        if let Some(nodes) = &self.core.nodes {
+            nodes.introduce(url.into(), probe);
+        }
+    }
+
+    /// The nodes that share the store, as far as this one knows; none where this process has it for itself.
+    pub async fn nodes(&self) -> Result<Vec<NodeInfo>, ReadError> {
+        match &self.core.nodes {
+            Some(nodes) => nodes.list().await,
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The store that the bus is on, for reading.
@@ -187,6 +205,9 @@ impl Bus {
         self.snapshotter.stop().await;
         self.scheduler.stop().await;
         self.registry.close().await;
+        if let Some(nodes) = &self.core.nodes {
+            nodes.leave().await;
+        }
         match self.core.store.close().await {
             Ok(()) | Err(CommitError::Closed) => match self.unwritten_groups().latest {
                 Some(cause) => Err(CommitError::StoreFailed(StoreFailed { cause })),

@@ -1,5 +1,6 @@
 //! What all parts of one bus share.
 
+use crate::group::ownership::Nodes;
 use crate::group::unwritten::Unwritten;
 use crate::memory::ByteBudget;
 use crate::options::BusOptions;
@@ -24,6 +25,8 @@ pub(crate) struct Core {
     pub(crate) topic_change: tokio::sync::Mutex<()>,
     /// Groups whose record the store did not take.
     pub(crate) unwritten: Unwritten,
+    /// This node among those that share the store, where several do.
+    pub(crate) nodes: Option<Arc<Nodes>>,
     /// Events that wait in memory to be delivered.
     pub(crate) memory: Arc<ByteBudget>,
     /// What runs beside the groups.
@@ -57,7 +60,12 @@ impl Closing {
 }
 
 impl Core {
-    pub(crate) fn new(store: Arc<dyn Store>, options: BusOptions, topics: Topics) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        options: BusOptions,
+        topics: Topics,
+        nodes: Option<Arc<Nodes>>,
+    ) -> Self {
         Self {
             memory: Arc::new(ByteBudget::new(options.delivery_bytes)),
             schemas: Arc::new(Schemas::new(store.clone())),
@@ -66,6 +74,7 @@ impl Core {
             options,
             topics,
             unwritten: Unwritten::default(),
+            nodes,
             projectors: RunningProjectors::default(),
             schedules: Schedules::default(),
             shadows: Shadows::default(),

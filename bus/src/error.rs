@@ -12,8 +12,9 @@ pub use effects::{DedupeError, ProjectorError};
 pub(crate) use facts::quoted;
 pub use facts::{
     AlreadySettled, GroupMismatch, InvalidField, InvalidGroup, InvalidJson, InvalidPattern,
-    InvalidPayload, InvalidTopic, LeaseLost, NotPublished, NothingToUndo, SchemaInvalid, TakenOver,
-    TooLarge, TooMuchSettled, TopicExists, UnknownGroup, UnknownId, UnknownSchedule, UnknownSchema,
+    InvalidPayload, InvalidTopic, LeaseLost, NotPublished, NothingToUndo, OwnedElsewhere,
+    SchemaInvalid, TakenOver, TooLarge, TooMuchSettled, TopicExists, UnknownGroup, UnknownId,
+    UnknownSchedule, UnknownSchema,
 };
 pub use operations::{
     AckPublishError, AdminError, GroupError, OpenError, PublishError, SettleError, SubscribeError,

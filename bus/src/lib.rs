@@ -65,7 +65,7 @@ pub use exactly_once::{EffectCounts, ExactlyOnce};
 pub use filter::{FieldFilter, Filter, FilterFunction};
 pub use group::{
     Attempt, Cursor, Ended, Explanation, GroupConfig, GroupCounts, GroupInfo, Lag, LaneInfo,
-    MemberInfo, Ordering, Reason, SeekEffect, StartAt, UnwrittenGroups,
+    MemberInfo, NodeInfo, NodeProbe, Ordering, Reason, SeekEffect, StartAt, UnwrittenGroups,
 };
 pub use json::{MAX_DEPTH, compact as compact_json};
 pub use memory::{BudgetHold, ByteBudget};

@@ -4,9 +4,11 @@ mod apply;
 mod backup;
 mod bench;
 mod bulk_report;
+mod changefeed;
 mod codegen;
 mod completions;
 mod context;
+mod database;
 mod dev;
 mod diff;
 mod dlq;
@@ -16,6 +18,7 @@ mod group;
 mod health;
 mod import;
 mod lint;
+mod nodes;
 mod outbox;
 mod position;
 mod project;
@@ -76,6 +79,7 @@ enum Command {
     Schedule(schedule::Schedule),
     Top(top::Top),
     Health(health::Health),
+    Nodes(nodes::Nodes),
     Context(context::ContextCommand),
     Backup(backup::Backup),
     Restore(restore::Restore),
@@ -83,6 +87,7 @@ enum Command {
     Token(token::Token),
     Project(project::Project),
     Outbox(outbox::Outbox),
+    Changefeed(changefeed::Changefeed),
     Bench(bench::Bench),
     Completions(completions::Completions),
 }
@@ -120,6 +125,7 @@ impl Cli {
             Command::Schedule(schedule) => schedule.run(format),
             Command::Top(top) => top.run(format).map(done),
             Command::Health(health) => health.run(format).map(done),
+            Command::Nodes(nodes) => nodes.run(format).map(done),
             Command::Context(context) => context.run(format).map(done),
             Command::Backup(backup) => backup.run(format).map(done),
             Command::Restore(restore) => restore.run(format).map(done),
@@ -127,6 +133,7 @@ impl Cli {
             Command::Token(token) => token.run(format).map(done),
             Command::Project(project) => project.run(format).map(done),
             Command::Outbox(outbox) => outbox.run(format),
+            Command::Changefeed(changefeed) => changefeed.run(format).map(done),
             Command::Bench(bench) => bench.run(format).map(done),
             Command::Completions(completions) => completions.run().map(done),
         }

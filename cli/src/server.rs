@@ -2,6 +2,8 @@
 
 mod ack_write_failures;
 mod banner;
+mod cluster;
+mod mirror;
 mod projectors;
 mod topics;
 
@@ -56,8 +58,10 @@ where
             Some(tls) => server.with_tls(tls),
             None => server,
         };
+        cluster::introduce(config, &server.addresses()?, &bus);
         let signals = signals::listen().context("cannot listen for signals")?;
         let projectors = projectors::start(&bus, config.projectors)?;
+        let mirror = mirror::start(&bus, &config.store)?;
         banner::print(config, &server.addresses()?, &bus, format);
         let beside = tokio::spawn(beside(bus.clone()));
         let ack_write_failures = tokio::spawn(ack_write_failures::log_changes(bus.watch_unwritten_groups()));
@@ -65,6 +69,9 @@ where
         beside.abort();
         ack_write_failures.abort();
         drop(projectors);
+        if let Some(mirror) = mirror {
+            mirror.abort();
+        }
         exit_code
     });
     // Blocking reads of a disk that hangs are not waited for.
@@ -112,6 +119,7 @@ fn bus_options(config: &Config) -> BusOptions {
         group_bytes: config.limits.group_bytes,
         delivery_bytes: config.limits.delivery_bytes,
         max_lost_attempts: config.limits.max_lost_attempts,
+        max_undo_settled: config.limits.max_undo_settled,
         max_schedules: config.limits.max_schedules,
         topic_defaults: config
             .topics

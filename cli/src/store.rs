@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Opens `memory:`, `file:PATH` or `nats://…`, and says in the log what opening found.
+/// Opens `memory:`, `file:PATH`, `nats://…` or `mongodb://…`, and says in the log what opening found.
 pub(crate) async fn open(url: &str) -> anyhow::Result<Arc<dyn Store>> {
     if url == "memory:" {
         return Ok(Arc::new(MemoryStore::new(Arc::new(SystemClock))));
@@ -19,10 +19,13 @@ pub(crate) async fn open(url: &str) -> anyhow::Result<Arc<dyn Store>> {
     if url.starts_with("nats://") || url.starts_with("tls://") {
         return replicated::on_jetstream(url).await;
     }
+    if url.starts_with("mongodb://") {
+        return replicated::on_mongodb(url).await;
+    }
     let Some(path) = url.strip_prefix("file:").filter(|path| !path.is_empty()) else {
         bail!(
-            "{url:?} is no store of this version; use memory:, file:PATH, as in file:./prombus-data, or \
-             nats://HOST:PORT/STREAM"
+            "{url:?} is no store of this version; use memory:, file:PATH, as in file:./prombus-data, \
+             nats://HOST:PORT/STREAM or mongodb://HOST:PORT/DATABASE"
         );
     };
     let listener = Arc::new(LogDamage::default());

@@ -8,7 +8,7 @@ use crate::http_client::{ask, send};
 use http::Method;
 use prombus_api::http::{
     Body as _, Cursor, CursorList, Explanation, GroupChange, GroupInfo, GroupList, GroupQuery, Lag,
-    Seek, SeekReply, TopicConfig, TopicInfo, TopicList,
+    NamedGroup, Seek, SeekReply, TopicConfig, TopicInfo, TopicList,
 };
 use prombus_api::options::Position;
 
@@ -97,6 +97,21 @@ impl Client {
         self.seek_with(topic, group, to, true).await
     }
 
+    /// Takes the last seek of a group back: the cursor and what was unsettled are as they were before it.
+    pub async fn undo_seek(&self, topic: &str, group: &str) -> Result<SeekReply, RequestError> {
+        self.post_named("/cursors/undo", topic, group).await
+    }
+
+    /// Stops delivery to a group until [`Self::resume_group`], whoever its members are. What they hold stays theirs.
+    pub async fn pause_group(&self, topic: &str, group: &str) -> Result<GroupInfo, RequestError> {
+        self.post_named("/groups/pause", topic, group).await
+    }
+
+    /// Lets a paused group go on.
+    pub async fn resume_group(&self, topic: &str, group: &str) -> Result<GroupInfo, RequestError> {
+        self.post_named("/groups/resume", topic, group).await
+    }
+
     /// Changes what belongs to a group and not to its members.
     pub async fn configure_group(&self, change: &GroupChange) -> Result<GroupInfo, RequestError> {
         ask(self.core(), Method::PATCH, "/groups", change.to_json()).await
@@ -123,6 +138,19 @@ impl Client {
             dry_run,
         };
         ask(self.core(), Method::POST, "/cursors", seek.to_json()).await
+    }
+
+    async fn post_named<R: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        topic: &str,
+        group: &str,
+    ) -> Result<R, RequestError> {
+        let named = NamedGroup {
+            topic: topic.to_owned(),
+            group: group.to_owned(),
+        };
+        ask(self.core(), Method::POST, path, named.to_json()).await
     }
 
     async fn ask_of<R: serde::de::DeserializeOwned>(

@@ -23,6 +23,7 @@ mod histogram;
 mod history;
 mod lines;
 mod list;
+mod nodes;
 mod pages;
 mod parameters;
 mod publish;
@@ -260,6 +261,10 @@ const ROUTES: &[Route] = &[
     route(
         "/status",
         &[(Method::GET, |call| Box::pin(status::status(call)))],
+    ),
+    route(
+        "/nodes",
+        &[(Method::GET, |call| Box::pin(nodes::list(call)))],
     ),
     route(
         "/access",

@@ -123,7 +123,7 @@ impl Default for LogOptions {
             segment_bytes: 64 << 20,
             tail_cache_bytes: 8 << 20,
             index_cache_bytes: 16 << 20,
-            id_filter_bytes: 64 << 20,
+            id_filter_bytes: 96 << 20,
             max_open_files: 256,
             max_pending_bytes: 64 << 20,
             max_keyed_bytes: 256 << 20,

@@ -255,6 +255,7 @@ impl Store for FileStore {
             sync_micros: stats.sync_micros,
             damage: log.damage(),
             damage_count: log.damage_count(),
+            copy: None,
         }
     }
 

@@ -106,7 +106,7 @@ pub enum ProjectError {
     reason = "each variant is the fact it carries, which says it all"
 )]
 pub enum OutboxError {
-    #[error("the database has no outbox; `Outbox::init` makes one")]
+    #[error("the database has no outbox; `Outbox::init` or `prombus outbox init` makes one")]
     NoOutbox,
     #[error(transparent)]
     BadOption(#[from] BadOption),

@@ -17,6 +17,8 @@ pub struct Options {
     pub maintenance_interval: Duration,
     /// A number that no other start of any node has.
     pub boot: u64,
+    /// Which node this is, where starts of the same node can be told; else a number of its own.
+    pub node: Option<u64>,
 }
 
 impl Default for Options {
@@ -25,6 +27,7 @@ impl Default for Options {
             patience: Duration::from_secs(2),
             maintenance_interval: Duration::from_secs(60),
             boot: RandomState::new().hash_one("boot"),
+            node: None,
         }
     }
 }

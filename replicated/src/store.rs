@@ -7,8 +7,9 @@ use crate::runner::Runner;
 use crate::shared_log::{FollowError, SharedLog, Unavailable};
 use crate::state::{Options, Replication, SharedState};
 use prombus_store::{
-    Answer, Batch, Clock, CommitError, Find, Keyed, LatestEvent, Page, ReadError, ReadFrom,
-    ReadLimit, Receipt, Store, StoreStatus, TailAdvances, TailWatch, TopicInfo, TopicsWatch,
+    Answer, Batch, Clock, CommitError, CopyProgress, Find, Keyed, LatestEvent, NodeBoot, Page,
+    ReadError, ReadFrom, ReadLimit, Receipt, Store, StoreStatus, TailAdvances, TailWatch,
+    TopicInfo, TopicsWatch,
 };
 use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +21,7 @@ pub struct ReplicatedStore {
     copy: Arc<dyn Store>,
     queue: Arc<Queue>,
     state: Arc<SharedState>,
+    node: NodeBoot,
     runner: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -66,6 +68,10 @@ impl ReplicatedStore {
         state.note_bounds(bounds);
         state.note_applied(&applier);
         let both = (queue.clone(), state.clone());
+        let node = NodeBoot {
+            node: options.node.unwrap_or(options.boot),
+            boot: options.boot,
+        };
         let store = copy.store().clone();
         let runner = Runner::new(log.clone(), applier, store.clone(), clock, both, options);
         let opened = Self {
@@ -73,6 +79,7 @@ impl ReplicatedStore {
             copy: store,
             queue,
             state,
+            node,
             runner: Mutex::new(Some(tokio::spawn(runner.run()))),
         };
         if !opened.state.wait_for(bounds.last).await {
@@ -211,12 +218,18 @@ impl Store for ReplicatedStore {
 
     fn status(&self) -> StoreStatus {
         let description = self.log.description();
+        let Replication { applied, last, .. } = self.state.replication();
         StoreStatus {
+            copy: Some(CopyProgress { applied, last }),
             url: description.url.clone(),
             durability: description.durability.clone(),
             failed: self.queue.failure().or_else(|| self.state.rejection()),
             ..self.copy.status()
         }
+    }
+
+    fn shared_as(&self) -> Option<NodeBoot> {
+        Some(self.node)
     }
 
     fn close(&self) -> Answer<(), CommitError> {

@@ -155,13 +155,15 @@ impl LateAck {
         let Self { topic, id, .. } = &self;
         // It may be on its way to this very member, and is settled before it arrives.
         self.world.model().acked_late(self.group, id, &self.member);
+        let group = (self.group, topic.clone());
+        let epoch = self.world.model().epoch(&group);
         let acknowledged = control.ack_ids(topic, &[id]).await;
         // Who holds it has received it by then, also one whose subscribe was not answered yet.
         tokio::time::sleep(Duration::from_millis(SUBSCRIBED_MS)).await;
         let model = self.world.model();
         if let Some(Err(SettleError::LeaseLost(_))) = acknowledged.first() {
-            // A seek makes what was delivered before it void.
-            let is_void = model.has_moved_back(&(self.group, topic.clone()));
+            // A seek makes what was delivered before it void, and the end of a life what is known of it.
+            let is_void = model.has_moved_back(&group) || model.epoch(&group) != epoch;
             let is_held = model.was_delivered_in_life(self.group, id);
             drop(model);
             if !is_held && !is_void {

@@ -77,6 +77,17 @@ pub struct StoreStatus {
     pub damage: Vec<Damage>,
     /// How many findings of damage there are, those that are not listed included.
     pub damage_count: u64,
+    /// How far this node's copy is, where several nodes share the store.
+    pub copy: Option<CopyProgress>,
+}
+
+/// How far a node's copy of a shared store is, in positions of the log of commits that the nodes share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CopyProgress {
+    /// The last commit that is in the copy.
+    pub applied: u64,
+    /// The last one that the node has heard of.
+    pub last: u64,
 }
 
 /// A place that keeps events and keyed records.
@@ -200,8 +211,22 @@ pub trait Store: Send + Sync + 'static {
         SyncTimeCounts::default()
     }
 
+    /// Which node this is, where several share the store; `None` where this process has it for itself.
+    fn shared_as(&self) -> Option<NodeBoot> {
+        None
+    }
+
     /// Finishes what was begun and lets go of the store's files. Later commits are `Closed`.
     fn close(&self) -> Answer<(), CommitError>;
+}
+
+/// A start of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NodeBoot {
+    /// The node: at any time at most one process is this one, and it may be started again.
+    pub node: u64,
+    /// A number that no other start of any node has.
+    pub boot: u64,
 }
 
 impl dyn Store {

@@ -1,8 +1,9 @@
 //! Stores around other stores, which differ from them in little: tests that make one fail, for instance.
 
 use crate::{
-    Answer, Batch, CommitError, Find, Keyed, LatestEvent, Page, ReadError, ReadFrom, ReadLimit,
-    Receipt, Store, StoreStatus, SyncTimeCounts, TailAdvances, TailWatch, TopicInfo, TopicsWatch,
+    Answer, Batch, CommitError, Find, Keyed, LatestEvent, NodeBoot, Page, ReadError, ReadFrom,
+    ReadLimit, Receipt, Store, StoreStatus, SyncTimeCounts, TailAdvances, TailWatch, TopicInfo,
+    TopicsWatch,
 };
 use std::sync::Arc;
 
@@ -54,6 +55,11 @@ pub trait Wrapper: Send + Sync + 'static {
     /// See [`Store::status`].
     fn status(&self) -> StoreStatus {
         self.inner().status()
+    }
+
+    /// See [`Store::shared_as`].
+    fn shared_as(&self) -> Option<NodeBoot> {
+        self.inner().shared_as()
     }
 
     /// See [`Store::close`].
@@ -135,6 +141,10 @@ impl<W: Wrapper> Store for W {
 
     fn status(&self) -> StoreStatus {
         Wrapper::status(self)
+    }
+
+    fn shared_as(&self) -> Option<NodeBoot> {
+        Wrapper::shared_as(self)
     }
 
     fn close(&self) -> Answer<(), CommitError> {

@@ -60,6 +60,19 @@ async fn groups_are_explained_moved_changed_and_removed() {
         let moved = within(client.seek("t", CONSUMER, StartAt::Seq(4))).await;
         assert_eq!(moved.unwrap().skipped, 3);
         assert_eq!(within(client.cursors("t")).await.unwrap()[0].last_seq, 3);
+        let undone = within(client.undo_seek("t", CONSUMER)).await;
+        assert_eq!(undone.unwrap().cursor, 0);
+        let twice = within(client.undo_seek("t", CONSUMER)).await.unwrap_err();
+        assert_eq!(twice.code(), "group_mismatch");
+        within(client.seek("t", CONSUMER, StartAt::Seq(4)))
+            .await
+            .unwrap();
+        let paused = within(client.pause_group("t", CONSUMER)).await.unwrap();
+        assert!(paused.paused);
+        let resumed = within(client.resume_group("t", CONSUMER)).await.unwrap();
+        assert!(!resumed.paused);
+        let unknown = within(client.pause_group("t", "nobody")).await.unwrap_err();
+        assert_eq!(unknown.code(), "unknown_group");
         let explained = within(client.explain("t", CONSUMER)).await.unwrap();
         assert_eq!((explained.group.lag, explained.group.tail), (2, 5));
         let change = GroupChange {

@@ -19,6 +19,9 @@ pub struct Explanation {
     /// Damage that took events of the topic, a sentence each; a limited number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<String>,
+    /// The node that serves the group, where several share the store and one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// The group itself.
     pub group: GroupInfo,
 }

@@ -46,6 +46,15 @@ pub(super) fn access() -> Value {
         .build()
 }
 
+pub(super) fn nodes() -> Value {
+    Operation::new("nodes", "The servers that share the store")
+        .reply(
+            "What is known of them; none where the server has its store for itself.",
+            "NodeList",
+        )
+        .build()
+}
+
 pub(super) fn attention() -> Value {
     Operation::new(
         "attention",

@@ -50,6 +50,7 @@ pub(super) fn all() -> Value {
         "/causes": {"get": dashboard::causes()},
         "/status": {"get": dashboard::status()},
         "/access": {"get": dashboard::access()},
+        "/nodes": {"get": dashboard::nodes()},
         "/metrics": {"get": metrics()},
         "/healthz": {"get": health("healthz", "Whether the server is well")},
         "/livez": {"get": health("livez", "Whether the process is alive")},

@@ -3,7 +3,7 @@
 use super::Bus;
 use crate::error::{GroupError, StoreFailed, UnknownGroup, UnknownTopic};
 use crate::group::command::{Command, Seek};
-use crate::group::record::{GroupRecord, record_prefix};
+use crate::group::record::{GroupRecord, record_key, record_prefix};
 use crate::group::registry::GroupName;
 use crate::group::status::GroupStatus;
 use crate::group::{Cursor, Ended, Explanation, GroupConfig, GroupInfo, Lag, SeekEffect, StartAt};
@@ -48,6 +48,7 @@ impl Bus {
                 Ok(info) => infos.push(info),
                 // It went away while the others were asked.
                 Err(GroupError::UnknownGroup(_)) => {}
+                Err(GroupError::OwnedElsewhere(_)) => infos.push(self.stored_info(&name).await?),
                 Err(error) => return Err(error),
             }
         }
@@ -87,13 +88,71 @@ impl Bus {
     /// The current state of a group.
     pub async fn group(&self, topic: &str, group: &str) -> Result<GroupInfo, GroupError> {
         let name = self.name(topic, group)?;
-        self.registry.call(&name, Command::Describe).await
+        if self.is_only_stored(&name) {
+            return self.stored_info(&name).await;
+        }
+        match self.registry.call(&name, Command::Describe).await {
+            Err(GroupError::OwnedElsewhere(_)) => self.stored_info(&name).await,
+            described => described,
+        }
+    }
+
+    /// A group as its record has it.
+    async fn stored_info(&self, name: &GroupName) -> Result<GroupInfo, GroupError> {
+        let (record, _) = self.record_of(name).await?;
+        Ok(self.describe_stored(name, &record))
+    }
+
+    /// Whether looking at the group would make this node its owner.
+    fn is_only_stored(&self, name: &GroupName) -> bool {
+        self.core.nodes.is_some() && !self.registry.is_running(name)
+    }
+
+    /// The record of a group, and the node that serves it.
+    async fn record_of(
+        &self,
+        name: &GroupName,
+    ) -> Result<(GroupRecord, Option<String>), GroupError> {
+        let unknown = || UnknownGroup {
+            topic: name.topic.clone(),
+            group: name.group.clone(),
+        };
+        let key = record_key(&name.topic, &name.group);
+        let stored = self.core.store.get(&key).await?.ok_or_else(unknown)?;
+        let record =
+            GroupRecord::from_bytes(&stored.value).map_err(|reason| GroupError::Damaged {
+                topic: name.topic.clone(),
+                group: name.group.clone(),
+                reason: reason.into(),
+            })?;
+        let current = self.core.store.incarnation(&name.topic);
+        if record.incarnation.is_some() && record.incarnation != current {
+            return Err(unknown().into());
+        }
+        let owner = record.owner.as_ref().filter(|owner| !owner.released);
+        let node = match (owner, &self.core.nodes) {
+            (Some(owner), Some(nodes)) => {
+                // Where the store is away, the node has no name here.
+                let _ = nodes.look(&key).await;
+                Some(nodes.describe(owner.node).await)
+            }
+            _ => None,
+        };
+        Ok((record, node))
     }
 
     /// Why nothing is flowing to a group.
     pub async fn explain(&self, topic: &str, group: &str) -> Result<Explanation, GroupError> {
         let name = self.name(topic, group)?;
-        self.registry.call(&name, Command::Explain).await
+        if !self.is_only_stored(&name) {
+            match self.registry.call(&name, Command::Explain).await {
+                Err(GroupError::OwnedElsewhere(_)) => {}
+                explained => return explained,
+            }
+        }
+        let (record, node) = self.record_of(&name).await?;
+        let info = self.describe_stored(&name, &record);
+        Ok(Explanation::of_stored(info, node, self.core.monotonic_ms()))
     }
 
     /// The last settled position of a group.

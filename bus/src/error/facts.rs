@@ -208,6 +208,20 @@ pub struct TakenOver {
     pub group: Arc<str>,
 }
 
+/// Another node serves the group.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "group {group} of topic {topic} is served by the node {node}; subscribe there, or try again when it is gone"
+)]
+pub struct OwnedElsewhere {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// The group.
+    pub group: Arc<str>,
+    /// The URL of the node, or its number where it has told none.
+    pub node: String,
+}
+
 impl fmt::Display for UnknownSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.version {

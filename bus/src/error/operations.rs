@@ -99,6 +99,9 @@ pub enum GroupError {
     /// Another bus on the same store has the group now.
     #[error(transparent)]
     TakenOver(#[from] TakenOver),
+    /// Another node serves the group.
+    #[error(transparent)]
+    OwnedElsewhere(#[from] OwnedElsewhere),
     /// An option belongs to the group, which has another.
     #[error(transparent)]
     GroupMismatch(#[from] GroupMismatch),
@@ -249,9 +252,11 @@ impl GroupError {
     /// Whether the same operation may succeed later.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::TakenOver(_) | Self::ReadFailed { .. } | Self::StoreFailed(_) | Self::Closed => {
-                true
-            }
+            Self::TakenOver(_)
+            | Self::OwnedElsewhere(_)
+            | Self::ReadFailed { .. }
+            | Self::StoreFailed(_)
+            | Self::Closed => true,
             Self::InvalidTopic(_)
             | Self::InvalidGroup(_)
             | Self::InvalidField(_)

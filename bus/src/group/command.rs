@@ -20,7 +20,7 @@ pub(crate) enum Command {
     /// Settles or extends events by their ids.
     Settle(SettleByIds, oneshot::Sender<Vec<Result<(), SettleError>>>),
     /// Steps of a member, each of which acknowledges events by their ids and publishes others.
-    AckPublish(MemberId, Vec<(AckPublishByIds, AckPublishReply)>),
+    AckPublish(Asker, Vec<(AckPublishByIds, AckPublishReply)>),
     /// Describes the group.
     Describe(Reply<GroupInfo>),
     /// Explains why nothing is delivered.
@@ -89,9 +89,16 @@ pub(crate) struct PatternDefaults {
     pub(crate) incarnation: u64,
 }
 
+/// Who asks for something by ids.
+pub(crate) enum Asker {
+    Member(MemberId),
+    /// One that follows a pattern, and may be a member by the time the owner gets to it.
+    Follower(Arc<Subscriber>),
+}
+
 /// Events to settle or extend by their ids.
 pub(crate) struct SettleByIds {
-    pub(crate) member: MemberId,
+    pub(crate) asker: Asker,
     pub(crate) ids: Vec<String>,
     pub(crate) what: Settlement,
 }

@@ -44,7 +44,7 @@ mod tests {
     use prombus_store::{ManualClock, ReadFrom, ReadLimit, Store, StoredEvent};
     use std::sync::Arc;
 
-    /// Events of two topics that were published in one batch, and share a block.
+    /// Events of a topic that share a block with many of another one.
     async fn events() -> Vec<StoredEvent> {
         let clock = Arc::new(ManualClock::at(1));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clone()));
@@ -60,11 +60,17 @@ mod tests {
         }
         bus.publish_batch(batch).await;
         let limit = ReadLimit {
-            events: 10,
+            events: 100,
             bytes: usize::MAX,
         };
-        let page = bus.store().read(&"few".into(), ReadFrom::Seq(1), limit);
-        page.await.expect("it can be read").events
+        let mut block = EventBlock::default();
+        for topic in ["few", "many"] {
+            let page = bus.store().read(&topic.into(), ReadFrom::Seq(1), limit);
+            let page = page.await.expect("it can be read");
+            page.events.iter().for_each(|event| block.copy(event));
+        }
+        let few = block.take().filter(|event| event.topic() == "few");
+        few.collect()
     }
 
     fn leased(events: &[StoredEvent]) -> Vec<Leased> {

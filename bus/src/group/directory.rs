@@ -16,8 +16,14 @@ pub(crate) struct Directory {
     groups: BTreeMap<GroupName, StoredGroup>,
     /// When all records were listed, in monotonic time.
     listed_at_ms: Option<u64>,
-    /// What has changed since the records began to be listed, which the list need not know.
-    changed: BTreeSet<GroupName>,
+    /// What changes while the records are being listed, which the list need not know.
+    listing: Option<Meanwhile>,
+}
+
+/// What has changed since a listing began.
+#[derive(Debug, Default)]
+struct Meanwhile {
+    groups: BTreeSet<GroupName>,
     removed_topics: BTreeSet<Arc<str>>,
 }
 
@@ -68,7 +74,9 @@ impl Directory {
         self.groups.retain(|name, _| &*name.topic != topic);
         // It may have been made again, with groups that are stored already.
         self.outdate();
-        self.removed_topics.insert(topic.into());
+        if let Some(meanwhile) = &mut self.listing {
+            meanwhile.removed_topics.insert(topic.into());
+        }
     }
 
     /// Another bus may have changed something.
@@ -79,20 +87,20 @@ impl Directory {
     /// The records are about to be listed.
     pub(crate) fn begin_listing(&mut self) {
         self.outdate();
-        self.changed.clear();
-        self.removed_topics.clear();
+        self.listing = Some(Meanwhile::default());
     }
 
     /// The records were listed. Of what changed meanwhile this knows more than the list.
     pub(crate) fn listed(&mut self, groups: BTreeMap<GroupName, StoredGroup>, now_ms: u64) {
         let known = std::mem::replace(&mut self.groups, groups);
-        let removed_topics = std::mem::take(&mut self.removed_topics);
+        let meanwhile = self.listing.take().unwrap_or_default();
+        let removed_topics = meanwhile.removed_topics;
         self.listed_at_ms = removed_topics.is_empty().then_some(now_ms);
         if !removed_topics.is_empty() {
             self.groups
                 .retain(|name, _| !removed_topics.contains(&name.topic));
         }
-        for name in std::mem::take(&mut self.changed) {
+        for name in meanwhile.groups {
             match known.get(&name) {
                 Some(group) => self.groups.insert(name, *group),
                 None => self.groups.remove(&name),
@@ -112,14 +120,9 @@ impl Directory {
     }
 
     fn note_changed(&mut self, name: &GroupName) {
-        if self.is_listing() {
-            self.changed.insert(name.clone());
+        if let Some(meanwhile) = &mut self.listing {
+            meanwhile.groups.insert(name.clone());
         }
-    }
-
-    /// Whether a listing is under way, or is needed before anything is looked at.
-    fn is_listing(&self) -> bool {
-        self.listed_at_ms.is_none()
     }
 }
 

@@ -23,6 +23,9 @@ pub struct Explanation {
     /// The last panic of the group's owner, after which it was replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panicked: Option<String>,
+    /// The node that serves the group, where several share the store and one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// The group itself.
     pub group: GroupInfo,
 }
@@ -80,6 +83,38 @@ pub(crate) struct Situation {
     pub(crate) blocked_by_key: usize,
     pub(crate) window_left: usize,
     pub(crate) next_retry_ms: Option<u64>,
+}
+
+impl Explanation {
+    /// What can be said of a group that is not served here. `node` is the node that serves it.
+    pub(crate) fn of_stored(group: GroupInfo, node: Option<String>, now_ms: u64) -> Self {
+        let situation = Situation {
+            ready: 0,
+            unread: group.lag,
+            blocked_by_key: 0,
+            window_left: 1,
+            next_retry_ms: None,
+        };
+        let reason = reason(&group, &situation);
+        let sentence = match (&node, reason) {
+            (Some(node), Reason::NoMembers) => format!(
+                "group {} of topic {} has {} to go and is served by the node {node}, which knows its members.",
+                group.group,
+                group.topic,
+                events(group.lag)
+            ),
+            _ => sentence(reason, &group, &situation, &[], now_ms),
+        };
+        Self {
+            sentence,
+            reason,
+            lanes: Vec::new(),
+            next_retry_ms: None,
+            panicked: None,
+            node,
+            group,
+        }
+    }
 }
 
 /// Finds the first thing that holds events back.

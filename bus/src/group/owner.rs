@@ -9,6 +9,7 @@ mod dormancy;
 mod in_doubt;
 mod incarnation;
 mod membership;
+mod ownership;
 mod panic_recovery;
 mod pause;
 mod persistence;
@@ -33,6 +34,7 @@ use crate::names::is_dead_letter_topic;
 use ack_publish::AckPublishQueue;
 use dead_letter::OriginalsRead;
 use delivery::Reservation;
+use ownership::Ownership;
 use persistence::{FlushSchedule, PendingWrite};
 use prombus_store::{StoredEvent, TailWatch};
 use read_ahead::PendingRead;
@@ -62,6 +64,8 @@ pub(crate) struct Owner {
     incarnation: Option<u64>,
     /// The version of a record that is of an earlier incarnation, and is replaced when the group is made.
     stale_version: Option<u64>,
+    /// On a store that several nodes share; `None` elsewhere, and while the group is not this node's.
+    ownership: Option<Ownership>,
     /// The last panic of this owner, which it was rebuilt after.
     panicked: Option<String>,
     members: Vec<Member>,
@@ -150,6 +154,7 @@ impl Owner {
             existence: Existence::Absent,
             incarnation: None,
             stale_version: None,
+            ownership: None,
             panicked: None,
             members: Vec::new(),
             idle_since_ms: None,
@@ -202,6 +207,9 @@ impl Owner {
             None => None,
         };
         while stop.is_none() {
+            if let Some(stop) = self.keep_ownership().await {
+                return Some(stop);
+            }
             let now_ms = self.now_ms();
             if self.is_stale() {
                 return Some(Stop::Abandoning(Ended::TopicDeleted));
@@ -209,11 +217,12 @@ impl Owner {
             self.drain_inbox(now_ms);
             self.expire(now_ms);
             self.deliver(now_ms);
+            self.raise_claim(now_ms);
             self.start_next_read(now_ms);
             self.coalesce_ack_publishes(now_ms).await;
             self.flush_if_due(now_ms);
             self.share_status();
-            if (self.is_idle() && self.retire()) || self.sleep_if_due(now_ms) {
+            if self.retire_if_idle().await || self.sleep_if_due(now_ms).await {
                 return None;
             }
             stop = self.wait(now_ms).await;
@@ -286,6 +295,9 @@ impl Owner {
     }
 
     fn handle_message(&mut self, message: Message, now_ms: u64) -> Settled {
+        let Some(message) = self.defer_extension(message) else {
+            return Settled::Done;
+        };
         match message {
             Message::Ack(LeaseId {
                 member,

@@ -1,6 +1,7 @@
 //! What is stored of a group: one keyed record, JSON, written within `ack_flush_ms` of a change.
 
 use super::history::Attempt;
+use super::ownership::OwnerRecord;
 use super::ranges::Ranges;
 use super::settings::GroupSettings;
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,8 @@ use std::sync::Arc;
 
 /// The form this code writes. A record of a later form is refused rather than misread.
 pub(crate) const RECORD_VERSION: u32 = 1;
+/// The form of a record that names its owner. Code that does not know of owners must not write over it.
+pub(crate) const OWNED_RECORD_VERSION: u32 = 2;
 
 const KEY_PREFIX: &str = "group/";
 
@@ -47,6 +50,9 @@ pub(crate) struct GroupRecord {
     /// Where the group was before its cursor was last set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) undo: Option<Arc<SeekUndo>>,
+    /// The node that serves the group, where several share the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<OwnerRecord>,
 }
 
 /// Where a group was before its cursor was set, for as long as that can be undone.
@@ -164,9 +170,9 @@ impl GroupRecord {
     /// Reads a record, or says why it is none.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let record: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if record.version > RECORD_VERSION {
+        if record.version > OWNED_RECORD_VERSION {
             return Err(format!(
-                "format {} is newer than {RECORD_VERSION}",
+                "format {} is newer than {OWNED_RECORD_VERSION}",
                 record.version
             ));
         }
@@ -232,6 +238,15 @@ mod tests {
                     events: 2,
                 }],
             })),
+            owner: Some(OwnerRecord {
+                node: 1,
+                boot: 2,
+                epoch: 3,
+                claimed_to: 4,
+                hold_ms: 5,
+                held: None,
+                released: true,
+            }),
         };
         assert_eq!(GroupRecord::from_bytes(&record.to_bytes()), Ok(record));
     }

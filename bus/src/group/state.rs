@@ -36,7 +36,7 @@ mod model_tests;
 mod tests;
 
 pub(crate) use ack_publish::{AckPublishConflict, ConflictReason, MEMBER_LEFT};
-pub(crate) use leases::Leased;
+pub(crate) use leases::{Leased, MIN_EXTENSION_MS};
 pub(crate) use settlement::{Retry, Settled};
 pub(crate) use stats::BlockedLane;
 pub(crate) use undo::NoUndo;
@@ -136,6 +136,8 @@ pub(crate) struct GroupState {
     counts: GroupCounts,
     /// Grows with everything that is worth writing down.
     changes: u64,
+    /// Events up to a position wait until a moment: another node's members may still hold them.
+    held_back: Option<(u64, u64)>,
 }
 
 /// An event that was delivered before the group was loaded.
@@ -189,6 +191,7 @@ impl GroupState {
             skipped: 0,
             counts: GroupCounts::default(),
             changes: 0,
+            held_back: None,
         }
     }
 
@@ -247,6 +250,19 @@ impl GroupState {
 
     pub(crate) fn counts(&self) -> &GroupCounts {
         &self.counts
+    }
+
+    /// Lets events up to a position that are yet to be read wait until a moment.
+    pub(crate) fn hold_back(&mut self, through_seq: u64, until_ms: u64) {
+        self.held_back = Some((through_seq, until_ms));
+    }
+
+    /// Until when an event is held back at least.
+    fn held_until_ms(&self, seq: u64) -> u64 {
+        match self.held_back {
+            Some((through_seq, until_ms)) if seq <= through_seq => until_ms,
+            _ => 0,
+        }
     }
 
     /// Goes on counting where an earlier owner stopped.

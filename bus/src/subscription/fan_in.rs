@@ -156,8 +156,11 @@ impl Follower {
     /// where it has room, in turn with the owners that wait for that.
     fn may_join(&self) -> bool {
         let subscriber = &self.request.subscriber;
-        subscriber.attached_groups() < self.core.options.pattern_topics
-            || subscriber.is_open() && subscriber.credit.takes_turn(&self.turn)
+        let joined = subscriber.attached_groups();
+        let most = self.core.options.pattern_topics;
+        let has_room = joined < most + self.request.options.max_in_flight;
+        joined < most
+            || has_room && subscriber.is_open() && subscriber.credit.takes_turn(&self.turn)
     }
 
     /// Looks at some of the topics that wait, as far as more may be joined; `None` where the subscription or the bus is
@@ -194,12 +197,13 @@ impl Follower {
 
     /// Joins a topic where something is undelivered.
     pub(super) async fn join(
-        &self,
+        &mut self,
         registry: &Registry,
         shared: &Shared,
         topic: &Arc<str>,
     ) -> Result<(), GroupError> {
         let Some(info) = self.core.store.topic(topic) else {
+            self.dormant.remove(topic);
             return Ok(());
         };
         let Some(pattern_group) = self.selection.pattern_group_of(topic) else {

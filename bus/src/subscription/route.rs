@@ -3,19 +3,17 @@
 
 use super::Shared;
 use crate::error::{AckPublishError, SettleError};
-use crate::group::command::{AckPublishByIds, Command, SettleByIds, Settlement};
+use crate::group::command::{AckPublishByIds, Asker, Command, SettleByIds, Settlement};
 use crate::group::inbox::AckPublishResult;
 use crate::group::registry::{GroupName, Registry};
 use crate::group::state::MemberId;
-use std::sync::Weak;
+use crate::group::subscriber::Subscriber;
+use std::sync::{Arc, Weak};
 use tokio::sync::{mpsc, oneshot};
-
-/// The number of nobody: what an owner is asked in this name settles only what no member holds.
-const NO_MEMBER: MemberId = 0;
 
 pub(super) enum Route {
     Member(MemberId, Option<mpsc::Sender<Command>>),
-    Group(Weak<Registry>, GroupName),
+    Group(Weak<Registry>, GroupName, Arc<Subscriber>),
 }
 
 impl Shared {
@@ -32,7 +30,8 @@ impl Shared {
                     group: self.group.clone(),
                     ephemeral: self.ephemeral,
                 };
-                Some(Route::Group(self.registry.clone(), name))
+                let subscriber = self.subscriber.clone();
+                Some(Route::Group(self.registry.clone(), name, subscriber))
             }
             None => None,
         }
@@ -53,7 +52,7 @@ impl Route {
     ) -> Vec<Result<(), SettleError>> {
         let count = ids.len();
         let by_ids = SettleByIds {
-            member: self.member(),
+            asker: self.asker(),
             ids,
             what,
         };
@@ -76,7 +75,7 @@ impl Route {
                 answer
             }));
         }
-        let command = Command::AckPublish(self.member(), sent);
+        let command = Command::AckPublish(self.asker(), sent);
         self.send(command).await;
         let mut results = Vec::with_capacity(answers.len());
         for answer in answers {
@@ -89,10 +88,10 @@ impl Route {
         results
     }
 
-    fn member(&self) -> MemberId {
+    fn asker(&self) -> Asker {
         match self {
-            Self::Member(member, _) => *member,
-            Self::Group(..) => NO_MEMBER,
+            Self::Member(member, _) => Asker::Member(*member),
+            Self::Group(_, _, subscriber) => Asker::Follower(subscriber.clone()),
         }
     }
 
@@ -101,7 +100,7 @@ impl Route {
         match self {
             Self::Member(_, Some(commands)) => drop(commands.send(command).await),
             Self::Member(_, None) => {}
-            Self::Group(registry, name) => {
+            Self::Group(registry, name, _) => {
                 if let Some(registry) = registry.upgrade() {
                     registry.send(&name, command).await;
                 }

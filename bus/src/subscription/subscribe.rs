@@ -43,21 +43,10 @@ pub(crate) async fn subscribe(
         shadow.complete(&mut options);
     }
     options.check()?;
-    let mut selection = Selection::new(topic, &options.topics)?;
-    let is_one = selection.patterns.is_empty() && selection.names.len() == 1;
-    if matches!(options.from, StartAt::AfterId(_)) && !is_one {
-        let reason = "an id names an event of one topic, and the subscription has several";
-        return Err(InvalidField::new("after_id", reason).into());
-    }
+    let mut selection = select(core, topic, &options)?;
     let number = core.number();
     let ephemeral = group.is_none() || shadow.is_some();
     let group = group_name(core, group, number)?;
-    for topic in &selection.names {
-        if !core.topics.may_exist(topic) {
-            let topic = topic.clone();
-            return Err(UnknownTopic { topic }.into());
-        }
-    }
     let upcaster = upcaster(core, &selection, &options).await?;
     let subscriber = new_subscriber(core, &options, number, !selection.patterns.is_empty());
     // Watched before the topics are listed, so that none is missed in between.
@@ -137,6 +126,28 @@ async fn upcaster(
     Ok(Upcaster::new(core, options.upcast, function))
 }
 
+/// The topics that are asked for, where they may exist.
+fn select(
+    core: &Core,
+    topic: &str,
+    options: &SubscribeOptions,
+) -> Result<Selection, SubscribeError> {
+    let selection = Selection::new(topic, &options.topics)?;
+    let is_one = selection.patterns.is_empty() && selection.names.len() == 1;
+    if matches!(options.from, StartAt::AfterId(_)) && !is_one {
+        let reason = "an id names an event of one topic, and the subscription has several";
+        return Err(InvalidField::new("after_id", reason).into());
+    }
+    let mut names = selection.names.iter();
+    match names.find(|topic| !core.topics.may_exist(topic)) {
+        Some(topic) => Err(UnknownTopic {
+            topic: topic.clone(),
+        }
+        .into()),
+        None => Ok(selection),
+    }
+}
+
 fn new_subscriber(
     core: &Core,
     options: &SubscribeOptions,
@@ -173,8 +184,11 @@ async fn follow(
             break;
         };
         match follower.join(registry, shared, &topic).await {
-            // It was deleted meanwhile, and may have been made again.
-            Err(GroupError::UnknownTopic(_)) => follower.failed.push(topic),
+            // It was deleted meanwhile, and may have been made again; or another node serves it, and the next topic may be
+            // nobody's.
+            Err(GroupError::UnknownTopic(_) | GroupError::OwnedElsewhere(_)) => {
+                follower.failed.push(topic);
+            }
             joined => joined?,
         }
     }

@@ -1,15 +1,15 @@
-//! `outbox`: makes an outbox in an SQLite file, and publishes what services put into it.
+//! `outbox`: makes an outbox in an SQLite file or a MongoDB database, and publishes what services put into it.
 
+use super::database::Database;
 use crate::output::{self, Format};
 use crate::remote::RemoteArgs;
 use crate::signals::until_stopped;
 use clap::{Args, Subcommand};
 use prombus::SystemClock;
 use prombus_api::http::Age;
-use prombus_sqlite::DrainerOptions;
-use prombus_sqlite::outbox::{Drained, OutboxCounts};
+use prombus_connect::outbox::{ClaimStore, Drained, Drainer, DrainerOptions, OutboxCounts};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,12 @@ use std::time::Duration;
 /// How long stopping waits for a transaction that is under way.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Publish events that services wrote to an SQLite file together with what they are about
+/// Publish events that services wrote to their own database together with what they are about
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   prombus outbox init --db shop.db
-  prombus outbox drain --db shop.db --once")]
+  prombus outbox drain --db shop.db --once
+  prombus outbox drain --db mongodb://127.0.0.1:27017/shop")]
 pub(super) struct Outbox {
     #[command(subcommand)]
     command: Subcommands,
@@ -29,13 +30,14 @@ pub(super) struct Outbox {
 
 #[derive(Debug, Subcommand)]
 enum Subcommands {
-    /// Create the table prombus_outbox where it does not exist
+    /// Create the table or collection prombus_outbox where it does not exist
     #[command(after_help = "Examples:
-  prombus outbox init --db shop.db")]
+  prombus outbox init --db shop.db
+  prombus outbox init --db mongodb://127.0.0.1:27017/shop")]
     Init {
-        /// The file; created where it does not exist
-        #[arg(long, value_name = "FILE")]
-        db: PathBuf,
+        /// An SQLite file, created where it does not exist, or mongodb://HOST:PORT/DATABASE
+        #[arg(long, value_name = "FILE|URL")]
+        db: Database,
     },
     /// Publish what is in the table, and what comes later, until Ctrl-C
     #[command(after_help = "Examples:
@@ -46,9 +48,9 @@ enum Subcommands {
 
 #[derive(Debug, Args)]
 struct DrainArgs {
-    /// The file
-    #[arg(long, value_name = "FILE")]
-    db: PathBuf,
+    /// An SQLite file, or mongodb://HOST:PORT/DATABASE
+    #[arg(long, value_name = "FILE|URL")]
+    db: Database,
     /// Stop when nothing is due; rows that are not sent then make the command fail
     #[arg(long)]
     once: bool,
@@ -67,38 +69,42 @@ struct DrainArgs {
 
 impl Outbox {
     pub(super) fn run(&self, format: Format) -> anyhow::Result<ExitCode> {
-        match &self.command {
-            Subcommands::Init { db } => init(db, format),
-            Subcommands::Drain(args) => {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build()?;
-                let outcome = runtime.block_on(drain(args, format));
-                runtime.shutdown_timeout(STOP_TIMEOUT);
-                outcome
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let outcome = runtime.block_on(async {
+            match &self.command {
+                Subcommands::Init { db } => init(db, format).await,
+                Subcommands::Drain(args) => drain(args, format).await,
             }
-        }
+        });
+        runtime.shutdown_timeout(STOP_TIMEOUT);
+        outcome
     }
 }
 
-fn init(db: &Path, format: Format) -> anyhow::Result<ExitCode> {
-    let connection = prombus_sqlite::open(db)?;
-    prombus_sqlite::Outbox::init(&connection)?;
-    let counts = prombus_sqlite::Outbox::counts(&connection)?;
+async fn init(db: &Database, format: Format) -> anyhow::Result<ExitCode> {
+    let counts = match db {
+        Database::Sqlite(file) => {
+            let connection = prombus_sqlite::open(file)?;
+            prombus_sqlite::Outbox::init(&connection)?;
+            prombus_sqlite::Outbox::counts(&connection)?
+        }
+        Database::Mongo(url) => {
+            let database = prombus_mongo::open(url).await?;
+            prombus_mongo::Outbox::init(&database).await?;
+            prombus_mongo::Outbox::counts(&database).await?
+        }
+    };
     if format.is_json() {
-        output::json(&json!({ "db": db, "rows": counts }))?;
+        output::json(&json!({ "db": db.to_string(), "rows": counts }))?;
     } else {
-        output::line(format_args!(
-            "{} has an outbox: {}",
-            db.display(),
-            describe(&counts)
-        ))?;
+        output::line(format_args!("{db} has an outbox: {}", describe(&counts)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 async fn drain(args: &DrainArgs, format: Format) -> anyhow::Result<ExitCode> {
-    let connection = prombus_sqlite::open_existing(&args.db)?;
     let worker = args.worker.clone();
     let worker = worker.unwrap_or_else(|| format!("prombus-{}", std::process::id()));
     let options = DrainerOptions {
@@ -107,14 +113,36 @@ async fn drain(args: &DrainArgs, format: Format) -> anyhow::Result<ExitCode> {
         ..DrainerOptions::new(worker)
     };
     let clock = Arc::new(SystemClock);
-    let mut drainer = prombus_sqlite::Outbox::drainer(connection, options, clock)?;
+    match &args.db {
+        Database::Sqlite(file) => {
+            let connection = prombus_sqlite::open_existing(file)?;
+            let drainer = prombus_sqlite::Outbox::drainer(connection, options, clock)?;
+            drain_with(drainer, args, format).await
+        }
+        Database::Mongo(url) => {
+            let database = prombus_mongo::open(url).await?;
+            let drainer = prombus_mongo::Outbox::drainer(&database, options, clock).await?;
+            drain_with(drainer, args, format).await
+        }
+    }
+}
+
+async fn drain_with<C>(
+    mut drainer: Drainer<C>,
+    args: &DrainArgs,
+    format: Format,
+) -> anyhow::Result<ExitCode>
+where
+    C: ClaimStore,
+    C::Error: Error + Sync + 'static,
+{
     let client = args.remote.client().await?;
     if args.once {
         if let Some(drained) = until_stopped(drainer.drain(&client)).await? {
             drained?;
         }
     } else {
-        let (db, url) = (args.db.display(), args.remote.server()?.url);
+        let (db, url) = (&args.db, args.remote.server()?.url);
         output::notice(format_args!("draining {db} into {url}; Ctrl-C stops"));
         if let Some(failed) = until_stopped(drainer.run(&client)).await? {
             failed?;
@@ -149,7 +177,7 @@ fn report(total: &Drained, counts: &OutboxCounts, format: Format) -> anyhow::Res
     ))?;
     if total.failed > 0 {
         output::line(format_args!(
-            "{} can never be sent; the column error says why",
+            "{} can never be sent; their field `error` says why",
             total.failed
         ))?;
     }

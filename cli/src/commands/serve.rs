@@ -20,7 +20,8 @@ pub(super) struct Serve {
     /// [default: 127.0.0.1:8090]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     listen: Vec<String>,
-    /// Where the events are kept: memory:, file:PATH or nats://HOST:PORT/STREAM [default: file:./prombus-data]
+    /// Where the events are kept: memory:, file:PATH, nats://HOST:PORT/STREAM or mongodb://HOST:PORT/DATABASE
+    /// [default: file:./prombus-data]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// A token that every caller has to send

@@ -33,6 +33,7 @@ fn flags_win_over_environment_over_file() {
         ("PROMBUS_MAX_CONNECTIONS", "2"),
         ("PROMBUS_LIMITS__MAX_MESSAGE_BYTES", "5000"),
         ("PROMBUS_LIMITS__MAX_LOST_ATTEMPTS", "3"),
+        ("PROMBUS_LIMITS__MAX_UNDO_SETTLED", "0"),
         ("PROMBUS_LISTEN", "127.0.0.1:1, [::1]:2"),
         ("PROMBUS_URL", "http://elsewhere"),
     ];
@@ -43,6 +44,7 @@ fn flags_win_over_environment_over_file() {
     assert_eq!(config.limits.max_payload_bytes, 100);
     assert_eq!(config.limits.max_message_bytes, 5_000);
     assert_eq!(config.limits.max_lost_attempts, 3);
+    assert_eq!(config.limits.max_undo_settled, 0);
     assert_eq!(config.listen.len(), 2);
 }
 
@@ -86,6 +88,7 @@ fn values_that_make_no_sense_are_refused() {
         ),
         ("limits.max_lost_attempts = 0", "max_lost_attempts"),
         ("limits.max_lost_attempts = -1", "max_lost_attempts"),
+        ("limits.max_undo_settled = -1", "max_undo_settled"),
         ("[[topics]]\nname = \"a b\"", "a b"),
         (
             "[[topics]]\nname = \"t\"\nretention = \"3 days\"",

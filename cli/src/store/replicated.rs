@@ -2,13 +2,14 @@
 
 use anyhow::Context;
 use prombus::{Store, SystemClock};
+use prombus_replicated::mongo::{MongoLog, MongoUrl};
 use prombus_replicated::nats::{JetStreamLog, NatsUrl};
 use prombus_replicated::{FolderCopy, Options, Rebuilt, ReplicatedStore, SharedLog};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where copies are unless the URL says otherwise; the stream's name follows.
+/// Where copies are unless the URL says otherwise; the name of the stream or the database follows.
 const COPIES: &str = "prombus-copies";
 
 /// Opens a store on a stream of JetStream.
@@ -19,6 +20,18 @@ pub(super) async fn on_jetstream(url: &str) -> anyhow::Result<Arc<dyn Store>> {
         tracing::warn!(url = url.without_credentials(), "{warning}");
     }
     let default = || [COPIES, &url.stream].iter().collect::<PathBuf>();
+    let folder = url.copy.clone().unwrap_or_else(default);
+    open(Arc::new(log), folder).await
+}
+
+/// Opens a store in a database of MongoDB.
+pub(super) async fn on_mongodb(url: &str) -> anyhow::Result<Arc<dyn Store>> {
+    let url = MongoUrl::parse(url)?;
+    let log = MongoLog::open(&url.connection).await?;
+    if let Some(warning) = &log.description().warning {
+        tracing::warn!(url = log.description().url, "{warning}");
+    }
+    let default = || [COPIES, &url.database].iter().collect::<PathBuf>();
     let folder = url.copy.clone().unwrap_or_else(default);
     open(Arc::new(log), folder).await
 }
@@ -37,7 +50,11 @@ async fn open(log: Arc<dyn SharedLog>, folder: PathBuf) -> anyhow::Result<Arc<dy
     tracing::info!(folder = %folder.display(), "{reason}");
     let url = log.description().url.clone();
     let clock = Arc::new(SystemClock);
-    let opened = ReplicatedStore::open(log, Arc::new(copy), clock, Options::default()).await;
+    let options = Options {
+        node: Some(copy.node()),
+        ..Options::default()
+    };
+    let opened = ReplicatedStore::open(log, Arc::new(copy), clock, options).await;
     let store = opened.with_context(|| format!("cannot open the store {url}"))?;
     let replication = store.replication();
     tracing::info!(url, applied = replication.applied, "the copy has caught up");

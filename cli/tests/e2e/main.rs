@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod backup;
+mod cluster;
 mod commands;
 mod damage;
 mod edge;
@@ -12,6 +13,10 @@ mod keys;
 mod lifetime;
 mod many_groups;
 mod memory;
+#[path = "../../../replicated/tests/mongo/server.rs"]
+mod mongo_server;
+mod mongodb;
+mod mongodb_commands;
 mod monitoring;
 #[path = "../../../replicated/tests/jetstream/servers.rs"]
 mod nats_servers;

@@ -47,7 +47,7 @@ pub(super) fn group(error: &GroupError) -> Code {
         | GroupError::NothingToUndo(_)
         | GroupError::TooMuchSettled(_) => Code::GroupMismatch,
         GroupError::Damaged { .. } | GroupError::ReadFailed { .. } => Code::ReadFailed,
-        GroupError::StoreFailed(_) => Code::AckFailed,
+        GroupError::StoreFailed(_) | GroupError::OwnedElsewhere(_) => Code::AckFailed,
         GroupError::Closed => Code::ShuttingDown,
     }
 }

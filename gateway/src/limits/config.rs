@@ -20,6 +20,8 @@ pub struct LimitsConfig {
     pub delivery_bytes: usize,
     /// An event is given up after this many deliveries that ended because the member or the server went away.
     pub max_lost_attempts: u32,
+    /// A seek can be undone until the group has settled more positions than this after it.
+    pub max_undo_settled: u64,
     /// Events that may wait to be published later.
     pub max_schedules: usize,
     /// Events published on one connection.
@@ -96,6 +98,7 @@ impl Default for LimitsConfig {
             group_bytes: bus.group_bytes,
             delivery_bytes: bus.delivery_bytes,
             max_lost_attempts: bus.max_lost_attempts,
+            max_undo_settled: bus.max_undo_settled,
             max_schedules: bus.max_schedules,
             conn_publish: None,
             conn_delivery: None,

@@ -196,11 +196,12 @@ impl IdRun {
             if fence > hash {
                 break;
             }
-            let entries = self.blocks(block, 1)?;
-            let from = entries.partition_point(|entry| entry.hash < hash);
-            let found = entries[from..]
-                .iter()
-                .take_while(|entry| entry.hash == hash);
+            let bytes = self.checked_blocks(block, 1)?;
+            let entries = self.entries_in(&bytes, block);
+            let from = lower_bound(entries, hash);
+            let rest = entries[from * ENTRY_BYTES..].chunks_exact(ENTRY_BYTES);
+            let found = rest.map(|entry| self.entry(entry));
+            let found = found.take_while(|entry| entry.hash == hash);
             segments.extend(found.map(|entry| entry.segment));
         }
         Ok(())
@@ -217,25 +218,38 @@ impl IdRun {
 
     /// The entries of `count` blocks from `first` on, as far as there are so many.
     fn blocks(&self, first: usize, count: usize) -> Result<Vec<IdEntry>, IndexError> {
+        let bytes = self.checked_blocks(first, count)?;
+        let mut entries = Vec::with_capacity(count * BLOCK_ENTRIES);
+        for (number, block) in (first..).zip(bytes.chunks_exact(BLOCK_BYTES)) {
+            let stored = self.entries_in(block, number).chunks_exact(ENTRY_BYTES);
+            entries.extend(stored.map(|entry| self.entry(entry)));
+        }
+        Ok(entries)
+    }
+
+    /// The bytes of `count` blocks from `first` on, as far as there are so many and they are whole.
+    fn checked_blocks(&self, first: usize, count: usize) -> Result<Vec<u8>, IndexError> {
         let count = count.min(self.fences.len() - first);
         let at = BLOCKS_AT + (first * BLOCK_BYTES) as u64;
         let bytes = self.read_exactly(at, (count * BLOCK_BYTES) as u64)?;
-        let mut entries = Vec::with_capacity(count * BLOCK_ENTRIES);
-        for (number, block) in (first..).zip(bytes.chunks_exact(BLOCK_BYTES)) {
-            if block_checksum(block, self.seed, number) != u64_at(block, 0) {
-                return Err(IndexError::Damaged);
-            }
-            let left = self.entries as usize - number * BLOCK_ENTRIES;
-            let stored = block[CHECKSUM_BYTES..].chunks_exact(ENTRY_BYTES);
-            entries.extend(stored.take(left).map(|entry| {
-                let ahead = [entry[8], entry[9], entry[10], entry[11]];
-                IdEntry {
-                    hash: u64_at(entry, 0),
-                    segment: self.segments.start() + u64::from(u32::from_le_bytes(ahead)),
-                }
-            }));
+        let mut blocks = (first..).zip(bytes.chunks_exact(BLOCK_BYTES));
+        let is_whole = blocks
+            .all(|(number, block)| block_checksum(block, self.seed, number) == u64_at(block, 0));
+        is_whole.then_some(bytes).ok_or(IndexError::Damaged)
+    }
+
+    /// The bytes of a block's entries.
+    fn entries_in<'a>(&self, block: &'a [u8], number: usize) -> &'a [u8] {
+        let left = self.entries as usize - number * BLOCK_ENTRIES;
+        &block[CHECKSUM_BYTES..][..left.min(BLOCK_ENTRIES) * ENTRY_BYTES]
+    }
+
+    fn entry(&self, bytes: &[u8]) -> IdEntry {
+        let ahead = [bytes[8], bytes[9], bytes[10], bytes[11]];
+        IdEntry {
+            hash: u64_at(bytes, 0),
+            segment: self.segments.start() + u64::from(u32::from_le_bytes(ahead)),
         }
-        Ok(entries)
     }
 
     fn read_exactly(&self, at: u64, bytes: u64) -> Result<Vec<u8>, IndexError> {
@@ -263,6 +277,20 @@ impl RunScan {
         }
         Ok(self.ready.next())
     }
+}
+
+/// How many entries have a smaller hash.
+fn lower_bound(entries: &[u8], hash: u64) -> usize {
+    let (mut from, mut to) = (0, entries.len() / ENTRY_BYTES);
+    while from < to {
+        let middle = from.midpoint(to);
+        if u64_at(entries, middle * ENTRY_BYTES) < hash {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    from
 }
 
 /// The checksum of a block. It depends on the run and on the block's number, so that bytes which were there before, or

@@ -13,8 +13,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bits of a run's filter for each id: about three of a hundred ids that are not there cost a block.
-const FILTER_BITS: usize = 8;
+/// Bits of a run's filter for each id: less than one of a hundred ids that are not there costs a block. Some ten runs are
+/// asked, so that with 8 bits it was one of five.
+const FILTER_BITS: usize = 12;
 /// How much is written at a time.
 const WRITE_BYTES: usize = 256 << 10;
 /// A sync never has more than this to write out, so that others' syncs do not queue behind it.

@@ -7,6 +7,7 @@ use super::{LocalCopy, Outcomes};
 use prombus_log::{FileStore, LogOptions, OsFiles};
 use prombus_store::{Answer, Batch, ManualClock, Store, StoreFailed, Wrapper};
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use unsynced::UnsyncedFiles;
 const STATE_FILE: &str = "COPY";
 /// Locked as long as a node uses the folder.
 const LOCK_FILE: &str = "LOCK";
+/// The file with the node's number.
+const NODE_FILE: &str = "NODE";
 /// The folder of the log.
 const LOG_FOLDER: &str = "log";
 
@@ -23,6 +26,7 @@ const LOG_FOLDER: &str = "log";
 pub struct FolderCopy {
     store: Arc<dyn Store>,
     clock: Arc<ManualClock>,
+    node: u64,
 }
 
 /// Why a copy was made anew.
@@ -89,6 +93,7 @@ impl FolderCopy {
             Found::NotClosed => Some(Rebuilt::NotClosed),
         };
         write_state(folder, log_id, false).map_err(failed)?;
+        let node = node_number(folder).map_err(failed)?;
         let mut opened = None;
         if rebuilt.is_none() {
             match Self::open_log(folder, &log_folder, log_id, lock.clone()) {
@@ -108,7 +113,13 @@ impl FolderCopy {
                 Self::open_log(folder, &log_folder, log_id, lock)?.0
             }
         };
-        Ok((copy, rebuilt))
+        Ok((Self { node, ..copy }, rebuilt))
+    }
+
+    /// The node's number: drawn when the folder was made and kept in it. One process at a time has the folder, so at any
+    /// time at most one is this node.
+    pub fn node(&self) -> u64 {
+        self.node
     }
 
     fn open_log(
@@ -143,6 +154,7 @@ impl FolderCopy {
         let copy = Self {
             store: Arc::new(store),
             clock,
+            node: 0,
         };
         Ok((copy, is_sound))
     }
@@ -277,6 +289,24 @@ fn write_state(folder: &Path, log_id: u64, is_closed: bool) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(next, folder.join(STATE_FILE))?;
     fs::File::open(folder)?.sync_all()
+}
+
+/// The number in the folder; one is drawn where there is none.
+fn node_number(folder: &Path) -> io::Result<u64> {
+    let file = folder.join(NODE_FILE);
+    let found = fs::read_to_string(&file).ok();
+    let found = found.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
+    if let Some(node) = found {
+        return Ok(node);
+    }
+    let node = RandomState::new().hash_one("node");
+    let next = folder.join("NODE.next");
+    let mut written = fs::File::create(&next)?;
+    writeln!(written, "{node:016x}")?;
+    written.sync_all()?;
+    fs::rename(next, file)?;
+    fs::File::open(folder)?.sync_all()?;
+    Ok(node)
 }
 
 fn sync_files(folder: &Path) -> io::Result<()> {

@@ -10,6 +10,8 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("StoreSummary", store()),
         ("ProjectorSummary", projector()),
         ("Access", access()),
+        ("NodeList", nodes()),
+        ("Node", node()),
         ("Attention", attention()),
         ("Finding", finding()),
         ("Histogram", histogram()),
@@ -122,6 +124,44 @@ fn projector() -> Value {
             ),
             ("error", text("What keeps it from going on.")),
         ],
+    )
+}
+
+fn nodes() -> Value {
+    object(
+        "The servers that share the store.",
+        vec![
+            ("now_ms", count("The server's clock.")),
+            (
+                "nodes",
+                list(
+                    "The nodes; none where the server has its store for itself.",
+                    &reference("Node"),
+                ),
+            ),
+        ],
+        vec![],
+    )
+}
+
+fn node() -> Value {
+    object(
+        "A server that shares its store with others.",
+        vec![
+            ("node", text("Its number, in hexadecimal digits.")),
+            ("is_this", flag("Whether it is the one that replies.")),
+            (
+                "beat_ms",
+                count("When it sent its last beat that is known, by its own clock."),
+            ),
+            ("groups", count("How many groups it served then.")),
+            (
+                "applied",
+                count("The last commit of the shared log that was in its copy then."),
+            ),
+            ("lag", count("How many commits its copy was behind.")),
+        ],
+        vec![("url", text("Where its clients reach it."))],
     )
 }
 

@@ -267,6 +267,10 @@ fn explanation() -> Value {
                     &text("Where, what, and which positions."),
                 ),
             ),
+            (
+                "node",
+                text("The node that serves the group, where several share the store and one does."),
+            ),
         ],
     )
 }

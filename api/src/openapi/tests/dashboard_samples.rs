@@ -55,6 +55,8 @@ pub(super) fn samples(
     };
     vec![
         ("History", reply(&history())),
+        ("NodeList", reply(&nodes())),
+        ("Node", reply(&nodes().nodes[0])),
         ("ServerStatus", reply(&status())),
         ("StoreSummary", reply(&status().store)),
         ("ProjectorSummary", reply(&status().projectors[0])),
@@ -89,6 +91,21 @@ fn history() -> History {
         connections: one(),
         store_bytes: one(),
         lag: one(),
+    }
+}
+
+fn nodes() -> NodeList {
+    NodeList {
+        now_ms: 1,
+        nodes: vec![Node {
+            node: text(),
+            url: Some(text()),
+            is_this: true,
+            beat_ms: 1,
+            groups: 1,
+            applied: 1,
+            lag: 1,
+        }],
     }
 }
 

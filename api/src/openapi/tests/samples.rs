@@ -403,6 +403,7 @@ fn group_samples() -> Vec<(&'static str, Value)> {
                 lanes: vec![lane.clone()],
                 next_retry_ms: Some(1),
                 damage: vec![text()],
+                node: Some(text()),
                 group: group(),
             }),
         ));

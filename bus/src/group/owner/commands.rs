@@ -3,18 +3,25 @@
 use super::{Existence, Owner, Stop};
 use crate::core::Core;
 use crate::error::{GroupError, LeaseLost, SettleError, UnknownId};
-use crate::group::command::{Command, SettleByIds, Settlement};
+use crate::group::command::{Asker, Command, SettleByIds, Settlement};
 use crate::group::explain::{
     Explanation, LaneInfo, MAX_REPORTED_LANES, Situation, reason, sentence,
 };
 use crate::group::info::{GroupInfo, MemberInfo};
-use crate::group::state::{BlockedLane, Settled};
+use crate::group::state::{BlockedLane, MemberId, Settled};
 use prombus_store::{Find, ReadFrom, ReadLimit};
 use std::sync::Arc;
+
+/// The number of nobody: what is asked in this name settles only what no member holds.
+const NO_MEMBER: MemberId = 0;
 
 impl Owner {
     /// Handles a command; some of them stop the owner.
     pub(super) async fn handle_command(&mut self, command: Command) -> Option<Stop> {
+        // A command that is dropped goes to the next owner.
+        if let Some(stop) = self.keep_ownership().await {
+            return Some(stop);
+        }
         // Messages of members were sent before.
         let now_ms = self.now_ms();
         self.drain_inbox(now_ms);
@@ -33,7 +40,8 @@ impl Owner {
             Command::Settle(settle, reply) => {
                 let _ = reply.send(self.settle_by_ids(settle).await);
             }
-            Command::AckPublish(member, ack_publishes) => {
+            Command::AckPublish(asker, ack_publishes) => {
+                let member = self.member_of(&asker);
                 for (ack_publish, reply) in ack_publishes {
                     self.ack_publish_by_ids(member, ack_publish, reply).await;
                 }
@@ -92,13 +100,26 @@ impl Owner {
     }
 
     async fn settle_by_ids(&mut self, settle: SettleByIds) -> Vec<Result<(), SettleError>> {
+        let member = self.member_of(&settle.asker);
         let mut results = Vec::with_capacity(settle.ids.len());
         for id in &settle.ids {
-            results.push(self.settle_by_id(&settle, id).await);
+            results.push(self.settle_by_id(member, &settle.what, id).await);
         }
         self.return_credit();
         self.share_status();
         results
+    }
+
+    /// The member that asks; nobody where a follower is not a member now.
+    fn member_of(&self, asker: &Asker) -> MemberId {
+        match asker {
+            Asker::Member(member) => *member,
+            Asker::Follower(subscriber) => {
+                let mut members = self.members.iter();
+                let member = members.find(|member| Arc::ptr_eq(&member.subscriber, subscriber));
+                member.map_or(NO_MEMBER, |member| member.id)
+            }
+        }
     }
 
     /// The position of the event with an id.
@@ -114,10 +135,22 @@ impl Owner {
         }
     }
 
-    async fn settle_by_id(&mut self, settle: &SettleByIds, id: &str) -> Result<(), SettleError> {
+    async fn settle_by_id(
+        &mut self,
+        member: MemberId,
+        what: &Settlement,
+        id: &str,
+    ) -> Result<(), SettleError> {
         let seq = self.position(id).await?;
-        let (member, now_ms) = (settle.member, self.now_ms());
-        let settled = match &settle.what {
+        if let Settlement::Extend { extend_ms } = what {
+            let extend_ms = extend_ms.unwrap_or(self.state.settings().ack_timeout_ms);
+            if let Err(error) = self.cover_extension(extend_ms).await {
+                let cause = error.to_string().into();
+                return Err(SettleError::NotWritten { cause });
+            }
+        }
+        let now_ms = self.now_ms();
+        let settled = match what {
             Settlement::Ack => self.state.ack(member, seq, None, now_ms),
             Settlement::Nack(nack) => {
                 let (reason, retry) = (&nack.reason, nack.retry);
@@ -128,7 +161,7 @@ impl Owner {
                 self.state.extend(member, seq, None, extend_ms, now_ms)
             }
         };
-        match (settled, &settle.what) {
+        match (settled, what) {
             (Settled::Done | Settled::Already, Settlement::Extend { .. }) => Ok(()),
             (Settled::Done | Settled::Already, _) => self.check_writable(),
             (Settled::Unknown, Settlement::Extend { .. }) => {
@@ -229,6 +262,7 @@ impl Owner {
             lanes,
             next_retry_ms: next_retry_ms.map(|due_ms| self.state.wall_ms(due_ms)),
             panicked: self.panicked.clone(),
+            node: self.serving_node(),
             group,
         })
     }

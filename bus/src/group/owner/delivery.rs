@@ -41,6 +41,9 @@ impl Owner {
         if self.is_paused() {
             return self.hold_back();
         }
+        if !self.may_lease() {
+            return;
+        }
         // Each gets its share of what is there, so that a few events spread over all.
         let share = self.state.ready().div_ceil(self.members.len().max(1));
         let mut without_room = 0;

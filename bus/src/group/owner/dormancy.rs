@@ -8,9 +8,9 @@ use super::{Existence, Owner};
 
 impl Owner {
     /// Ends the service where that is due, and says whether it did.
-    pub(super) fn sleep_if_due(&mut self, now_ms: u64) -> bool {
-        let is_due = self.may_sleep() && self.is_sleep_due(now_ms);
-        is_due && self.retire() && {
+    pub(super) async fn sleep_if_due(&mut self, now_ms: u64) -> bool {
+        let is_due = self.may_sleep() && self.is_sleep_due(now_ms) && self.commands.is_empty();
+        is_due && self.release_ownership().await && self.retire() && {
             self.leave_followers();
             true
         }
@@ -22,10 +22,28 @@ impl Owner {
         Some(since_ms.saturating_add(self.core.options.dormant_after_ms))
     }
 
+    /// Whether there is nothing to do here, and other topics of the pattern wait for their turn.
+    pub(super) fn is_others_turn(&self) -> bool {
+        self.has_only_followers()
+            && self.most_joined() >= self.core.options.pattern_topics
+            && self.state.is_at_rest()
+            && self.is_caught_up()
+    }
+
+    fn has_only_followers(&self) -> bool {
+        !self.members.is_empty() && self.members.iter().all(|member| member.follows_pattern)
+    }
+
+    /// How many topics the member is served from that is served from the most.
+    fn most_joined(&self) -> usize {
+        let members = self.members.iter();
+        let joined = members.map(|member| member.subscriber.attached_groups());
+        joined.max().unwrap_or_default()
+    }
+
     /// Whether the record says all there is, no member holds anything, and followers look after every member.
     fn may_sleep(&mut self) -> bool {
-        let may_sleep = !self.members.is_empty()
-            && self.members.iter().all(|member| member.follows_pattern)
+        let may_sleep = self.has_only_followers()
             && self.existence != Existence::Absent
             && self.pending_read.is_none()
             && self.state.is_at_rest()
@@ -38,9 +56,7 @@ impl Owner {
     }
 
     fn is_sleep_due(&mut self, now_ms: u64) -> bool {
-        let members = self.members.iter();
-        let joined = members.map(|member| member.subscriber.attached_groups());
-        let joined = joined.max().unwrap_or_default();
+        let joined = self.most_joined();
         let most = self.core.options.pattern_topics;
         if !self.is_caught_up() {
             self.idle_since_ms = None;

@@ -4,7 +4,7 @@
 use super::Owner;
 use crate::core::Core;
 use crate::error::{GroupError, UnknownTopic};
-use crate::group::record::GroupRecord;
+use crate::group::record::{GroupRecord, OWNED_RECORD_VERSION};
 use crate::group::start_at::StartAt;
 use std::sync::Arc;
 
@@ -23,10 +23,22 @@ impl Owner {
 
     /// The group as it is to be stored, with the events in `settling` settled.
     pub(super) fn record(&self, settling: &[u64]) -> GroupRecord {
-        GroupRecord {
+        self.owned(GroupRecord {
             written_ms: self.core.now_ms(),
             incarnation: self.incarnation,
             ..self.state.to_record(settling)
+        })
+    }
+
+    /// A record with this owner, where groups have owners.
+    pub(super) fn owned(&self, record: GroupRecord) -> GroupRecord {
+        match self.owner_record() {
+            None => record,
+            owner => GroupRecord {
+                version: OWNED_RECORD_VERSION,
+                owner,
+                ..record
+            },
         }
     }
 }

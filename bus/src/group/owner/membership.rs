@@ -1,38 +1,40 @@
 //! Membership: loading and creating the group, and members that join and leave.
 
 use super::incarnation::resolve_position;
+use super::ownership::Free;
 use super::{Existence, Member, Owner, rules};
 use crate::error::{GroupError, GroupMismatch, InvalidField, StoreFailed, TakenOver, UnknownTopic};
 use crate::filter::Filter;
 use crate::group::command::Join;
 use crate::group::membership::Membership;
+use crate::group::ownership::Claim;
 use crate::group::record::{GroupRecord, record_key};
 use crate::group::settings::SettingsRequest;
 use crate::group::state::{GroupState, MemberId};
 use prombus_store::{Batch, Change, CommitError, Expect};
 
 impl Owner {
-    /// Loads the group's record.
-    pub(super) async fn load(&mut self) -> Result<(), GroupError> {
+    /// Loads the group's record, which has to be taken then; `None` where there is nothing to take.
+    pub(super) async fn load_record(&mut self) -> Result<Option<Free>, GroupError> {
         if self.name.ephemeral {
-            return Ok(());
+            return Ok(None);
         }
         let key = record_key(&self.name.topic, &self.name.group);
-        let Some(stored) = self.core.store.get(&key).await? else {
+        let Some(free) = self.find_free(&key).await? else {
             self.existence = Existence::Absent;
-            return Ok(());
+            return Ok(None);
         };
+        let stored = &free.stored;
         let record =
             GroupRecord::from_bytes(&stored.value).map_err(|reason| GroupError::Damaged {
                 topic: self.name.topic.clone(),
                 group: self.name.group.clone(),
                 reason: reason.into(),
             })?;
-        let current = self.core.store.incarnation(&self.name.topic);
-        if record.incarnation.is_some() && record.incarnation != current {
+        if self.is_of_another_topic(&record) {
             self.existence = Existence::Absent;
             self.stale_version = Some(stored.version);
-            return Ok(());
+            return Ok(None);
         }
         self.incarnation = record.incarnation;
         let counts = *self.state.counts();
@@ -44,7 +46,7 @@ impl Owner {
         self.existence = Existence::Stored {
             version: stored.version,
         };
-        Ok(())
+        Ok(Some(free))
     }
 
     /// Adds a member, and creates the group where there is none.
@@ -117,19 +119,39 @@ impl Owner {
         self.existence = if self.name.ephemeral {
             Existence::Ephemeral
         } else {
+            let stretch = match self.core.nodes.clone() {
+                Some(nodes) => {
+                    let claim = Claim {
+                        to_seq: cursor,
+                        hold_ms: join
+                            .settings
+                            .ack_timeout_ms
+                            .unwrap_or(state.settings().ack_timeout_ms),
+                    };
+                    Some(self.begin_ownership(&nodes, 1, claim).await?)
+                }
+                None => None,
+            };
             let mut batch = Batch::new();
-            let record = GroupRecord {
+            let record = self.owned(GroupRecord {
                 written_ms: self.core.now_ms(),
                 incarnation,
                 ..state.to_record(&[])
-            };
+            });
             batch.change(Change::Put {
                 key: record_key(&self.name.topic, &self.name.group),
                 value: record.to_bytes(),
                 expect: self.stale_version.map_or(Expect::Absent, Expect::Version),
             });
             let receipt = self.core.store.commit(batch).await;
-            let receipt = receipt.map_err(|error| self.not_written(error))?;
+            let receipt = receipt.map_err(|error| {
+                self.ownership = None;
+                self.not_written(error)
+            })?;
+            if let Some(stretch) = stretch {
+                self.claim_written(self.core.monotonic_ms());
+                self.confirm_stretch(stretch);
+            }
             Existence::Stored {
                 version: receipt.versions.first().copied().unwrap_or_default(),
             }
@@ -146,11 +168,7 @@ impl Owner {
                 StoreFailed { cause }.into()
             }
             CommitError::Closed => GroupError::Closed,
-            CommitError::VersionMismatch(_) => TakenOver {
-                topic: self.name.topic.clone(),
-                group: self.name.group.clone(),
-            }
-            .into(),
+            CommitError::VersionMismatch(_) => self.taken_over(),
             CommitError::UnknownTopic(_)
             | CommitError::IdConflict(_)
             | CommitError::SeqMismatch(_)
@@ -159,6 +177,14 @@ impl Owner {
             }
             .into(),
         }
+    }
+
+    pub(super) fn taken_over(&self) -> GroupError {
+        TakenOver {
+            topic: self.name.topic.clone(),
+            group: self.name.group.clone(),
+        }
+        .into()
     }
 
     /// Changes the settings of the group.

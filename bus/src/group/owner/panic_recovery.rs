@@ -60,7 +60,8 @@ impl Owner {
         self.rejoin_members();
     }
 
-    fn rejoin_members(&mut self) {
+    /// Gives the members to a state that was loaded anew.
+    pub(super) fn rejoin_members(&mut self) {
         self.flush_schedule = FlushSchedule::default();
         for member in &self.members {
             self.state.join(member.id, member.subscriber.name.clone());

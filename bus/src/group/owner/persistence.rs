@@ -175,9 +175,18 @@ impl Owner {
         };
         // A change is to be durable by then, not only on its way.
         let flush_ms = self.core.options.ack_flush_ms;
-        let wait_ms = flush_ms - self.flush_schedule.write_ms.min(flush_ms / 2);
+        let wait_ms = match self.is_others_turn() {
+            // It ends as soon as it is written.
+            true => 0,
+            false => flush_ms - self.flush_schedule.write_ms.min(flush_ms / 2),
+        };
         let due = dirty_ms.map(|since_ms| (since_ms + wait_ms).max(rest_ms));
         [due, resting].into_iter().flatten().min()
+    }
+
+    /// Whether writing rests after a failure.
+    pub(super) fn is_write_resting(&self, now_ms: u64) -> bool {
+        now_ms < self.flush_schedule.retry_at_ms
     }
 
     /// Whether all that is known is written.
@@ -200,6 +209,7 @@ impl Owner {
         let Existence::Stored { version } = self.existence else {
             return Ok(());
         };
+        self.plan_claim();
         let mut batch = Batch::new();
         batch.change(self.record_change(version, &[]));
         let changes = self.state.changes();
@@ -215,6 +225,7 @@ impl Owner {
             self.existence = Existence::Stored { version };
         }
         self.is_clean_at(changes);
+        self.claim_written(self.core.monotonic_ms());
         Ok(())
     }
 
@@ -252,6 +263,7 @@ impl Owner {
                     // Settling what was in it is what the record already says.
                     self.flush_schedule.clean_at = self.state.changes();
                 }
+                self.claim_written(now_ms);
                 self.return_credit();
                 None
             }

@@ -81,6 +81,8 @@ impl Owner {
             return self.begin_read(from_seq, limit, Purpose::Refill(lane));
         }
         let tail_seq = self.tail.current();
+        let is_claimed = tail_seq <= self.claimed_to();
+        let tail_seq = tail_seq.min(self.claimed_to());
         let unread = (tail_seq + 1).saturating_sub(self.state.read_from());
         let wanted = match self.state.has_missing() {
             true => AGAIN_SPAN as usize,
@@ -99,10 +101,12 @@ impl Owner {
             self.begin_read(first, ReadLimit { events, bytes }, Purpose::Again);
         } else if reserved > 0 {
             let events = self.page_events(reserved).min(self.state.window_left());
+            let events = events.min(usize::try_from(unread).unwrap_or(usize::MAX));
             let limit = ReadLimit { events, bytes };
             self.begin_read(self.state.read_from(), limit, Purpose::New);
         } else {
-            self.awaiting_tail = unread == 0;
+            // What is not claimed yet is read when the claim is written.
+            self.awaiting_tail = unread == 0 && is_claimed;
             match is_full || wanted > 0 {
                 true => self.queue_for_credit(),
                 false => self.leave_credit_queues(),

@@ -10,8 +10,13 @@ use tokio::sync::mpsc::WeakSender;
 
 impl Owner {
     /// Whether it has no members and everything is written.
-    pub(super) fn is_idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.members.is_empty() && self.is_written()
+    }
+
+    /// Ends the service where it has nothing to do, and says whether it did.
+    pub(super) async fn retire_if_idle(&mut self) -> bool {
+        self.is_idle() && self.release_ownership().await && self.retire()
     }
 
     /// Goes off the list, unless someone has just asked for something.
@@ -24,8 +29,12 @@ impl Owner {
 
     /// Ends the service.
     pub(super) async fn stop(mut self, stop: Stop) {
-        let now_ms = self.now_ms();
-        self.drain_inbox(now_ms);
+        // A group that may be another's by now settles nothing: those who wait for an answer hear that the owner is gone.
+        let is_taken_over = matches!(stop, Stop::Abandoning(Ended::TakenOver));
+        if !is_taken_over && self.is_ownership_valid() {
+            let now_ms = self.now_ms();
+            self.drain_inbox(now_ms);
+        }
         if self.is_writing_ack_publishes() {
             // They commit or not regardless of this owner, and the members wait for the outcome.
             self.await_pending_write().await;
@@ -54,6 +63,7 @@ impl Owner {
         }
         if let Stop::Closing = stop {
             self.finish_ack_publishes().await;
+            self.release_with_last_write();
             self.flush_before_stop().await;
         }
         self.fail_ack_publishes(&AckPublishError::Gone);

@@ -7,7 +7,7 @@ use crate::group::settings::MAX_ACK_TIMEOUT_MS;
 use prombus_store::StoredEvent;
 
 /// The least that an extension gives.
-const MIN_EXTENSION_MS: u64 = 1_000;
+pub(crate) const MIN_EXTENSION_MS: u64 = 1_000;
 /// The most that an extension gives: as long as the longest lease.
 const MAX_EXTENSION_MS: u64 = MAX_ACK_TIMEOUT_MS;
 

@@ -88,18 +88,19 @@ impl GroupState {
             skipped: self.skipped,
             settings: self.rules.settings.clone(),
             failed,
-            leases: leases.into_records(|member| {
-                let member_state = self.member_states.get(&member);
-                member_state
-                    .map(|member_state| member_state.name.clone())
-                    .unwrap_or_default()
-            }),
+            leases: leases.into_records(|member| self.member_name(member)),
             written_ms: 0,
             incarnation: None,
             blocked: self.blocked_keys.to_record(),
             paused_since_ms: self.paused_since_ms,
             undo: self.undo_record(cursor.unwrap_or(self.head)),
+            owner: None,
         }
+    }
+
+    fn member_name(&self, member: MemberId) -> Arc<str> {
+        let member_state = self.member_states.get(&member);
+        member_state.map_or_else(Arc::default, |member_state| member_state.name.clone())
     }
 
     fn failed_event(&self, seq: u64, due_ms: u64, history: &History) -> FailedEvent {

@@ -79,6 +79,7 @@ impl GroupState {
             Some(restored) => (Some(Box::new(restored.history)), restored.due_ms),
             None => (None, 0),
         };
+        let due_ms = self.held_until_ms(seq).max(due_ms);
         let slot = Slot {
             stage: Stage::BlockedByKey { due_ms },
             lane,

@@ -8,8 +8,8 @@ use prombus::ReadLimit;
 use prombus_api::Code;
 use prombus_api::http::{EventPage, ReadQuery, TopicInfo};
 use prombus_api::options::Position;
-use prombus_sqlite::error::SourceError;
-use prombus_sqlite::{Event, Source, SourcePage};
+use prombus_connect::error::SourceError;
+use prombus_connect::{Event, Source, SourcePage};
 use std::sync::Arc;
 use std::time::Duration;
 

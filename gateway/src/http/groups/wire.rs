@@ -67,6 +67,7 @@ pub(super) fn wire_explanation(explanation: Explanation) -> wire::Explanation {
         lanes: explanation.lanes.into_iter().map(wire_lane).collect(),
         next_retry_ms: explanation.next_retry_ms,
         damage: Vec::new(),
+        node: explanation.node,
         group: wire_group(explanation.group),
     }
 }

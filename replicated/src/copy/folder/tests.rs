@@ -30,9 +30,11 @@ async fn a_closed_copy_is_there_again() {
     assert_eq!(rebuilt, Some(Rebuilt::New));
     put(&copy, "1").await;
     copy.store().close().await.expect("it closes");
+    let node = copy.node();
     drop(copy);
     let (copy, rebuilt) = open(folder.path());
     assert_eq!((rebuilt, value(&copy).await.as_deref()), (None, Some("1")));
+    assert_eq!(copy.node(), node, "it is the same node");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,83 @@
+//! What is stored of nodes and owners.
+
+use super::claim::Claim;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What the keys of nodes begin with.
+pub(super) const NODE_PREFIX: &str = "node/";
+
+/// The owner of a group, in the group's record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OwnerRecord {
+    pub(crate) node: u64,
+    pub(crate) boot: u64,
+    /// Grows with each change of the owner.
+    pub(crate) epoch: u64,
+    /// Up to here it may have handed events out.
+    pub(crate) claimed_to: u64,
+    /// No lease of it is longer than this.
+    pub(crate) hold_ms: u64,
+    /// What members of earlier owners may still hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) held: Option<Claim>,
+    /// It has let go of the group, and its own members hold nothing.
+    #[serde(default)]
+    pub(crate) released: bool,
+}
+
+impl OwnerRecord {
+    /// What members of earlier owners may still hold, and of this one with `grace`. The topic's tail is that of a look at
+    /// which this owner had been silent for so long that it was suspended: what came later it cannot have handed out,
+    /// though it may have claimed it.
+    pub(crate) fn held(&self, grace: bool, tail_seq: u64) -> Option<Claim> {
+        let own = Claim {
+            to_seq: self.claimed_to.min(tail_seq),
+            hold_ms: self.hold_ms,
+        };
+        match (self.held, grace) {
+            (Some(held), true) => Some(held.max(own)),
+            (held, true) => held.or(Some(own)),
+            (held, false) => held,
+        }
+    }
+}
+
+/// A node that is alive as long as this changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NodeRecord {
+    pub(crate) boot: u64,
+    pub(crate) beat: u64,
+    /// When the beat was sent, by the node's own clock, in epoch milliseconds. Only people compare it.
+    #[serde(default)]
+    pub(crate) sent_ms: u64,
+    /// How many groups the node serves.
+    #[serde(default)]
+    pub(crate) groups: u64,
+    /// The last commit of the shared log that was in the node's copy.
+    #[serde(default)]
+    pub(crate) applied: u64,
+    /// Where its clients reach it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<String>,
+    /// From where it can be told whether its process has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) place: Option<String>,
+}
+
+/// The key of a node's record.
+pub(super) fn node_key(node: u64) -> Arc<str> {
+    format!("{NODE_PREFIX}{node:016x}").into()
+}
+
+/// The node that a key is of.
+pub(super) fn parse_node_key(key: &str) -> Option<u64> {
+    u64::from_str_radix(key.strip_prefix(NODE_PREFIX)?, 16).ok()
+}
+
+impl NodeRecord {
+    pub(super) fn to_bytes(&self) -> Arc<[u8]> {
+        // Strings and numbers are always written.
+        serde_json::to_vec(self).unwrap_or_default().into()
+    }
+}

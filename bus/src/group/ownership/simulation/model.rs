@@ -1,0 +1,161 @@
+//! What the simulation consists of: the store, requests on their way, nodes, and leases as members have them.
+
+use crate::group::ownership::record::{NodeRecord, OwnerRecord};
+use crate::group::ownership::validity::Validity;
+use crate::group::ownership::watch::Watch;
+use crate::group::ownership::{Claim, Claims};
+use prombus_store::NodeBoot;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Decisions from a seed.
+pub(super) struct Seeded(pub(super) u64);
+
+impl Seeded {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    pub(super) fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+}
+
+/// What a look finds of the group.
+#[derive(Clone)]
+pub(super) struct Group {
+    pub(super) owner: Option<OwnerRecord>,
+    pub(super) settled: BTreeSet<u64>,
+    pub(super) version: u64,
+    pub(super) tail: u64,
+}
+
+/// The store, in the order of its commits.
+#[derive(Default)]
+pub(super) struct Store {
+    pub(super) nodes: BTreeMap<u64, NodeRecord>,
+    pub(super) owner: Option<OwnerRecord>,
+    pub(super) settled: BTreeSet<u64>,
+    pub(super) version: u64,
+    pub(super) tail: u64,
+}
+
+/// What a node waits for: when it reaches the store, and when the answer comes.
+#[derive(Clone)]
+pub(super) struct Request {
+    pub(super) at_ms: u64,
+    pub(super) answer_ms: u64,
+    pub(super) what: What,
+    /// What came of it; `None` before it reached the store.
+    pub(super) outcome: Option<Outcome>,
+}
+
+#[derive(Clone)]
+pub(super) enum What {
+    Beat {
+        beat: u64,
+        sent_ms: u64,
+    },
+    Look {
+        began_ms: u64,
+    },
+    Write {
+        owner: OwnerRecord,
+        settled: BTreeSet<u64>,
+        expect: u64,
+        stretch: u64,
+        hold_back: Option<(Claim, u64)>,
+    },
+}
+
+#[derive(Clone)]
+pub(super) enum Outcome {
+    Beat,
+    Look {
+        nodes: BTreeMap<u64, NodeRecord>,
+        group: Group,
+    },
+    Written(Option<u64>),
+}
+
+/// A group as its owner has it in memory.
+pub(super) struct Owned {
+    pub(super) version: u64,
+    pub(super) epoch: u64,
+    pub(super) stretch: u64,
+    pub(super) claims: Claims,
+    pub(super) settled: BTreeSet<u64>,
+    /// Events that are leased, by this node's clock.
+    pub(super) leased: BTreeMap<u64, u64>,
+    pub(super) hold_back: Option<(Claim, u64)>,
+    pub(super) head: u64,
+}
+
+pub(super) struct Node {
+    pub(super) id: u64,
+    pub(super) boot: u64,
+    pub(super) rate: u64,
+    pub(super) offset_ms: u64,
+    pub(super) is_alive: bool,
+    pub(super) restart_ms: u64,
+    pub(super) paused_until_ms: u64,
+    pub(super) cut_until_ms: u64,
+    pub(super) validity: Validity,
+    pub(super) watch: Watch,
+    pub(super) beat: u64,
+    pub(super) next_beat_ms: u64,
+    pub(super) next_look_ms: u64,
+    pub(super) requests: Vec<Request>,
+    pub(super) owned: Option<Owned>,
+    /// Decided before a pause, and handed out after it: position and deadline by this node's clock.
+    pub(super) handing_out: Option<(u64, u64)>,
+}
+
+/// A lease as its member has it.
+pub(super) struct Live {
+    pub(super) node: usize,
+    pub(super) boot: u64,
+    pub(super) deadline_ms: u64,
+    pub(super) ack_ms: u64,
+}
+
+impl Node {
+    /// Its own monotonic clock, which may be up to a percent off.
+    pub(super) fn clock_ms(&self, now_ms: u64) -> u64 {
+        self.offset_ms + now_ms * self.rate / 1_000
+    }
+
+    pub(super) fn me(&self) -> NodeBoot {
+        NodeBoot {
+            node: self.id,
+            boot: self.boot,
+        }
+    }
+
+    pub(super) fn owner_record(&self, owned: &Owned, now_ms: u64) -> OwnerRecord {
+        let Claim { to_seq, hold_ms } = owned.claims.planned();
+        let clock_ms = self.clock_ms(now_ms);
+        let held = owned.hold_back.filter(|(_, until_ms)| clock_ms < *until_ms);
+        OwnerRecord {
+            node: self.id,
+            boot: self.boot,
+            epoch: owned.epoch,
+            claimed_to: to_seq,
+            hold_ms,
+            held: held.map(|(claim, _)| claim),
+            released: false,
+        }
+    }
+
+    pub(super) fn is_writing(&self) -> bool {
+        let is_write = |request: &Request| matches!(request.what, What::Write { .. });
+        self.requests.iter().any(is_write)
+    }
+}

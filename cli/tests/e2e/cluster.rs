@@ -1,0 +1,175 @@
+//! Two servers on one stream of NATS JetStream: one serves a group, the other one says which, and takes over when it is
+//! killed, stopped for a while, or ended.
+
+use crate::nats_servers::Servers;
+use crate::server::{PATIENCE, Server};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const EVENTS: usize = 20;
+
+fn start(servers: &Servers, folder: Arc<TempDir>) -> Server {
+    let store = format!("nats://{}/orders?copy=copy", servers.hosts());
+    Server::start_in(folder, &["--store", &store])
+}
+
+fn publish(server: &Server, id: &str) {
+    let (status, said) = server.post(&format!("/publish/orders?id={id}"), "1");
+    assert_eq!(status, 200, "{said}");
+}
+
+/// How long leases are in these tests.
+const LEASE: Duration = Duration::from_secs(8);
+
+/// Pulls events of the group without acknowledging them, or says what the server said.
+fn pull(server: &Server, max: usize) -> Result<Vec<String>, String> {
+    let pull = json!({
+        "topic": "orders", "group": "g", "max": max, "from": "earliest", "wait_ms": 500,
+        "ackTimeoutMs": LEASE.as_millis() as u64,
+    });
+    let (status, said) = server.post("/pull", &pull.to_string());
+    if status != 200 {
+        return Err(said);
+    }
+    let pulled: Value = serde_json::from_str(&said).expect("JSON");
+    let events = pulled["events"].as_array().expect("events").iter();
+    let id = |event: &Value| event["event"]["id"].as_str().expect("an id").to_owned();
+    Ok(events.map(id).collect())
+}
+
+fn ack(server: &Server, id: &str) {
+    let ack = json!({"topic": "orders", "group": "g", "id": id}).to_string();
+    let (status, said) = server.post("/ack", &ack);
+    assert_eq!(status, 200, "{said}");
+}
+
+#[test]
+fn a_group_has_one_server_and_another_takes_over_when_it_is_killed() {
+    let servers = Servers::start(1, "");
+    let new_folder = || Arc::new(TempDir::new().expect("a folder"));
+    let (one, two) = (start(&servers, new_folder()), start(&servers, new_folder()));
+    for number in 0..EVENTS {
+        let server = if number % 2 == 0 { &one } else { &two };
+        publish(server, &number.to_string());
+    }
+    let held = pull(&one, 5).expect("events");
+    assert_eq!(held.len(), 5);
+    let settled: BTreeSet<String> = held[..2].iter().cloned().collect();
+    for id in &settled {
+        ack(&one, id);
+    }
+    let refused = pull(&two, 1).expect_err("the other one serves it");
+    assert!(refused.contains(&one.url), "{refused}");
+    let (status, said) = two.get("/explain?topic=orders&group=g");
+    assert_eq!(status, 200, "{said}");
+    assert!(said.contains(&one.url), "{said}");
+    wait_until_written(&two);
+    drop(one.kill());
+    // What its members held is free, for their connections ended with it.
+    let began = Instant::now();
+    let mut delivered = BTreeSet::new();
+    while delivered.len() < EVENTS - settled.len() {
+        assert!(began.elapsed() < PATIENCE, "{} came", delivered.len());
+        for id in pull(&two, 100).unwrap_or_default() {
+            if delivered.is_empty() {
+                println!("the first event came {:?} after the kill", began.elapsed());
+            }
+            ack(&two, &id);
+            assert!(delivered.insert(id.clone()), "{id} came twice");
+        }
+    }
+    assert!(delivered.is_disjoint(&settled), "what was settled stays so");
+}
+
+#[test]
+fn a_server_that_was_stopped_neither_leases_nor_settles_when_it_goes_on() {
+    let servers = Servers::start(1, "");
+    let new_folder = || Arc::new(TempDir::new().expect("a folder"));
+    let (one, two) = (start(&servers, new_folder()), start(&servers, new_folder()));
+    for number in 0..EVENTS {
+        publish(&one, &number.to_string());
+    }
+    let leased = Instant::now();
+    let held = pull(&one, 5).expect("events");
+    assert_eq!(held.len(), 5);
+    one.signal("STOP");
+    let stopped = Instant::now();
+    publish(&two, "later");
+    let mut delivered = BTreeSet::new();
+    let mut first = None;
+    while delivered.len() < EVENTS + 2 {
+        assert!(leased.elapsed() < 2 * PATIENCE, "{} came", delivered.len());
+        let Ok(pulled) = pull(&two, 100) else {
+            continue;
+        };
+        if first.is_none() {
+            // What comes after the other server was replaced does not wait for its leases.
+            first = Some(stopped.elapsed());
+            publish(&two, "fresh");
+        }
+        for id in pulled {
+            // Members of the other server may be working on what it leased.
+            assert!(
+                !held.contains(&id) || leased.elapsed() >= LEASE,
+                "{id} has two leases"
+            );
+            ack(&two, &id);
+            assert!(delivered.insert(id.clone()), "{id} came twice");
+        }
+    }
+    println!("the group was taken over {first:?} after the stop");
+    one.signal("CONT");
+    for id in &held {
+        let ack = json!({"topic": "orders", "group": "g", "id": id}).to_string();
+        let (status, said) = one.post("/ack", &ack);
+        assert!(status != 200, "{said}");
+    }
+    let refused = pull(&one, 1).expect_err("the other one serves it");
+    assert!(refused.contains(&two.url), "{refused}");
+    // Both are sound, and whoever asks next where nobody serves the group gets it.
+    publish(&one, "last");
+    assert_eq!(pull(&two, 1).expect("an event"), ["last"]);
+    ack(&two, "last");
+}
+
+#[test]
+fn a_server_that_ends_leaves_its_groups_to_the_other_at_once() {
+    let servers = Servers::start(1, "");
+    let new_folder = || Arc::new(TempDir::new().expect("a folder"));
+    let (one, two) = (start(&servers, new_folder()), start(&servers, new_folder()));
+    for number in 0..EVENTS {
+        publish(&one, &number.to_string());
+    }
+    let held = pull(&one, 5).expect("events");
+    ack(&one, &held[0]);
+    one.signal("TERM");
+    assert!(one.wait().success());
+    let ended = Instant::now();
+    let mut delivered = BTreeSet::new();
+    while delivered.len() < EVENTS - 1 {
+        assert!(ended.elapsed() < PATIENCE, "{} came", delivered.len());
+        for id in pull(&two, 100).expect("it serves the group") {
+            ack(&two, &id);
+            assert!(delivered.insert(id.clone()), "{id} came twice");
+        }
+    }
+    assert!(!delivered.contains(&held[0]), "it was acknowledged");
+}
+
+/// Waits until the acknowledgements are in the group's record, which the other server sees.
+#[allow(clippy::disallowed_methods, reason = "another process is waited for")]
+fn wait_until_written(server: &Server) {
+    let started = Instant::now();
+    loop {
+        let (_, said) = server.get("/lag?topic=orders&group=g");
+        let lag: Value = serde_json::from_str(&said).expect("JSON");
+        if lag["lag"] == EVENTS - 2 {
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "{said}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
