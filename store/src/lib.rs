@@ -90,6 +90,13 @@ pub struct CopyProgress {
     pub last: u64,
 }
 
+impl CopyProgress {
+    /// How many commits the copy is behind what the node has heard of.
+    pub fn lag(&self) -> u64 {
+        self.last.saturating_sub(self.applied)
+    }
+}
+
 /// A place that keeps events and keyed records.
 ///
 /// ```text

@@ -27,6 +27,6 @@ pub struct Node {
     pub groups: u64,
     /// The last commit of the shared log that was in its copy then.
     pub applied: u64,
-    /// How many commits its copy was behind.
+    /// How many commits that it had heard of were not in it yet.
     pub lag: u64,
 }

@@ -66,6 +66,18 @@ fn a_group_has_one_server_and_another_takes_over_when_it_is_killed() {
     let (status, said) = two.get("/explain?topic=orders&group=g");
     assert_eq!(status, 200, "{said}");
     assert!(said.contains(&one.url), "{said}");
+    let listed = two.command(&["nodes", "--json"]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    let nodes = listed["nodes"].as_array().expect("nodes").iter();
+    let nodes: BTreeSet<(&str, bool, u64)> = nodes
+        .map(|node| {
+            let url = node["url"].as_str().expect("a URL");
+            let is_this = node["is_this"].as_bool().expect("a flag");
+            (url, is_this, node["groups"].as_u64().expect("a number"))
+        })
+        .collect();
+    let expected = [(&*one.url, false, 1), (&*two.url, true, 0)];
+    assert_eq!(nodes, BTreeSet::from(expected));
     wait_until_written(&two);
     drop(one.kill());
     // What its members held is free, for their connections ended with it.

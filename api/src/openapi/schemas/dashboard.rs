@@ -159,7 +159,10 @@ fn node() -> Value {
                 "applied",
                 count("The last commit of the shared log that was in its copy then."),
             ),
-            ("lag", count("How many commits its copy was behind.")),
+            (
+                "lag",
+                count("How many commits that it had heard of were not in it yet."),
+            ),
         ],
         vec![("url", text("Where its clients reach it."))],
     )

@@ -38,7 +38,7 @@ pub struct NodeInfo {
     pub groups: u64,
     /// The last commit of the shared log that was in its copy then.
     pub applied: u64,
-    /// How many commits its copy was behind what the asked node has heard of.
+    /// How many commits that it had heard of were not in its copy yet.
     pub lag: u64,
 }
 
@@ -121,10 +121,9 @@ impl Nodes {
         let copy = self.store.status().copy.unwrap_or_default();
         let info = |(node, record): (u64, NodeRecord)| {
             let is_asked = node == self.me.node;
-            let applied = if is_asked {
-                copy.applied
-            } else {
-                record.applied
+            let (applied, lag) = match is_asked {
+                true => (copy.applied, copy.lag()),
+                false => (record.applied, record.lag),
             };
             NodeInfo {
                 node: format!("{node:016x}"),
@@ -133,7 +132,7 @@ impl Nodes {
                 beat_ms: record.sent_ms,
                 groups: record.groups,
                 applied,
-                lag: copy.last.saturating_sub(applied),
+                lag,
             }
         };
         Ok(records.into_iter().map(info).collect())
@@ -248,12 +247,14 @@ impl Nodes {
 
     async fn send_beat(&self) {
         let Introduction { url, probe } = lock(&self.introduction).clone();
+        let copy = self.store.status().copy.unwrap_or_default();
         let record = NodeRecord {
             boot: self.me.boot,
             beat: self.next_beat.fetch_add(1, Ordering::Relaxed),
             sent_ms: self.clock.now_ms(),
             groups: self.holders.load(Ordering::Acquire) as u64,
-            applied: self.store.status().copy.unwrap_or_default().applied,
+            applied: copy.applied,
+            lag: copy.lag(),
             url,
             place: probe.and_then(|probe| probe.place()),
         };

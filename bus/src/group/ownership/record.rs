@@ -57,6 +57,9 @@ pub(crate) struct NodeRecord {
     /// The last commit of the shared log that was in the node's copy.
     #[serde(default)]
     pub(crate) applied: u64,
+    /// How many commits that the node had heard of were not in it yet.
+    #[serde(default)]
+    pub(crate) lag: u64,
     /// Where its clients reach it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,

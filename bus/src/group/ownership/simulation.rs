@@ -178,6 +178,7 @@ impl World {
                         sent_ms: 0,
                         groups: 0,
                         applied: 0,
+                        lag: 0,
                         url: None,
                         place: None,
                     };

@@ -137,6 +137,7 @@ mod tests {
             sent_ms: 0,
             groups: 0,
             applied: 0,
+            lag: 0,
             url: None,
             place: None,
         };
