@@ -1,5 +1,10 @@
 //! Two servers on one stream of NATS JetStream: one serves a group, the other one says which, and takes over when it is
 //! killed, stopped for a while, or ended.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "other processes are timed, and what it took is printed"
+)]
 
 use crate::nats_servers::Servers;
 use crate::server::{PATIENCE, Server};

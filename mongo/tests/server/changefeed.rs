@@ -24,7 +24,7 @@ async fn changes(lab: &Lab) -> Vec<(String, String, String)> {
     let events = lab.events(TOPIC).await;
     let change = |event: &prombus::StoredEvent| {
         let fields = prombus::EventFields::of(event);
-        let operation = fields.headers.iter().find(|(name, _)| name == "op");
+        let operation = fields.headers.iter().find(|(name, _)| *name == "op");
         let operation = operation.expect("an operation").1.clone();
         let key = event.key().expect("a key").into_owned();
         (key, operation, event.payload().to_owned())

@@ -233,6 +233,6 @@ async fn drainers_beside_each_other_keep_the_order_of_keys() {
 async fn without_an_outbox_it_says_so() {
     let lab = Lab::start().await;
     let drainer = Outbox::drainer(&lab.database, options("one"), clock(1)).await;
-    let error = drainer.err().expect("there is none").to_string();
+    let error = drainer.expect_err("there is none").to_string();
     assert!(error.contains("no outbox"), "{error}");
 }

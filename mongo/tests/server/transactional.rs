@@ -36,7 +36,7 @@ impl Handler for Books {
         let left = self.failures.load(Ordering::Relaxed);
         if amount == 13 && left > 0 {
             self.failures.store(left - 1, Ordering::Relaxed);
-            assert!(left % 2 == 0, "13 is unlucky");
+            assert!(left.is_multiple_of(2), "13 is unlucky");
             return Err("13 is unlucky".into());
         }
         let balances = self.database.collection::<Document>("balances");
