@@ -78,6 +78,14 @@ async fn files_are_cached_for_good_compressed_and_not_sent_twice() {
     }
 }
 
+#[tokio::test]
+async fn a_server_that_has_its_store_for_itself_lists_no_nodes() {
+    let server = Running::start().await;
+    let listed = server.client().await.get("/nodes").await.ok();
+    assert_eq!(listed["nodes"], json!([]));
+    assert!(listed["now_ms"].is_u64(), "{listed}");
+}
+
 /// Waits until the history has a sample with an event in it.
 async fn until_published(client: &mut Client, published: u64) -> Value {
     for _ in 0..200 {
@@ -434,7 +442,7 @@ async fn a_caller_learns_what_its_token_allows_and_no_more() {
         (&page["total"], &page["topics"][0]["topic"]),
         (&json!(1), &json!("open.t"))
     );
-    for closed in ["/history", "/history?follow=1"] {
+    for closed in ["/history", "/history?follow=1", "/nodes"] {
         ask(closed, "subscribe:open.**")
             .await
             .is_error(403, "forbidden");
