@@ -53,9 +53,6 @@ export class GroupMismatchError extends PrombusError<"group_mismatch"> {}
 export class SeqMismatchError extends PrombusError<"seq_mismatch"> {}
 export class UnknownTopicError extends PrombusError<"unknown_topic"> {}
 export class SchemaInvalidError extends PrombusError<"schema_invalid"> {}
-export class BadSchemaError extends PrombusError<"bad_schema"> {}
-export class SchemaIncompatibleError extends PrombusError<"schema_incompatible"> {}
-export class UnknownSchemaError extends PrombusError<"unknown_schema"> {}
 export class PublishFailedError extends PrombusError<"publish_failed"> {}
 export class AckFailedError extends PrombusError<"ack_failed"> {}
 export class ShuttingDownError extends PrombusError<"shutting_down"> {}
@@ -100,9 +97,6 @@ const CLASSES: Record<ReasonCode, ErrorClass> = {
   seq_mismatch: SeqMismatchError,
   unknown_topic: UnknownTopicError,
   schema_invalid: SchemaInvalidError,
-  bad_schema: BadSchemaError,
-  schema_incompatible: SchemaIncompatibleError,
-  unknown_schema: UnknownSchemaError,
   publish_failed: PublishFailedError,
   ack_failed: AckFailedError,
   shutting_down: ShuttingDownError,

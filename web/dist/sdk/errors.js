@@ -53,12 +53,6 @@ export class UnknownTopicError extends PrombusError {
 }
 export class SchemaInvalidError extends PrombusError {
 }
-export class BadSchemaError extends PrombusError {
-}
-export class SchemaIncompatibleError extends PrombusError {
-}
-export class UnknownSchemaError extends PrombusError {
-}
 export class PublishFailedError extends PrombusError {
 }
 export class AckFailedError extends PrombusError {
@@ -120,9 +114,6 @@ const CLASSES = {
     seq_mismatch: SeqMismatchError,
     unknown_topic: UnknownTopicError,
     schema_invalid: SchemaInvalidError,
-    bad_schema: BadSchemaError,
-    schema_incompatible: SchemaIncompatibleError,
-    unknown_schema: UnknownSchemaError,
     publish_failed: PublishFailedError,
     ack_failed: AckFailedError,
     shutting_down: ShuttingDownError,
