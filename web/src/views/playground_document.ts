@@ -45,7 +45,9 @@ export interface Operation {
 
 export function operationsOf(document: Document): Operation[] {
   return Object.entries(document.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, described]): Operation => {
-    const body = Object.entries(described.requestBody?.content ?? {})[0];
+    const bodies = Object.entries(described.requestBody?.content ?? {});
+    // Where there is a choice, plain JSON is what people mean.
+    const body = bodies.find(([type]) => type === "application/json") ?? bodies[0];
     return {
       id: described.operationId, method: method.toUpperCase(), path, summary: described.summary, parameters: described.parameters ?? [],
       bodyType: body?.[0], bodySchema: body?.[1].schema, isDestructive: method === "delete" || path.endsWith("/purge"),

@@ -1,6 +1,7 @@
 export function operationsOf(document) {
     return Object.entries(document.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, described]) => {
-        const body = Object.entries(described.requestBody?.content ?? {})[0];
+        const bodies = Object.entries(described.requestBody?.content ?? {});
+        const body = bodies.find(([type]) => type === "application/json") ?? bodies[0];
         return {
             id: described.operationId, method: method.toUpperCase(), path, summary: described.summary, parameters: described.parameters ?? [],
             bodyType: body?.[0], bodySchema: body?.[1].schema, isDestructive: method === "delete" || path.endsWith("/purge"),
