@@ -44,10 +44,7 @@ impl Log {
             let epoch = shared.buffer().unsealed_ids.epoch;
             let held: Result<Vec<Vec<Option<Held>>>, _> = batches
                 .iter()
-                .map(|batch| match shared.look_up_in_memory(batch) {
-                    Some(held) => Ok(held),
-                    None => shared.look_up_client_ids(batch),
-                })
+                .map(|batch| shared.look_up_on_disk(batch, shared.look_up_in_memory(batch)))
                 .collect();
             let held = held.map_err(|error| StoreFailed {
                 cause: error.to_string().into(),

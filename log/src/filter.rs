@@ -53,7 +53,9 @@ pub(crate) fn may_hold(filter: &[u8], hash: u64) -> bool {
         return !filter.is_empty();
     }
     let block = &filter[block_start(hash, blocks)..][..BLOCK_BYTES];
-    probes(hash).all(|(byte, bit)| block[byte] & bit != 0)
+    // Without a branch for each probe: which one fails cannot be predicted, and a wrong guess would keep the processor from
+    // loading the blocks of further filters meanwhile.
+    probes(hash).fold(true, |held, (byte, bit)| held & (block[byte] & bit != 0))
 }
 
 fn block_start(hash: u64, blocks: usize) -> usize {

@@ -453,13 +453,16 @@ impl Shared {
             } else {
                 0
             };
-            let looked_up = match self.look_up_in_memory(batch) {
-                Some(held) => Ok(held),
-                None => {
-                    let mut looked_up = Ok(Vec::new());
-                    block(&mut || looked_up = self.look_up_client_ids(batch));
-                    looked_up
-                }
+            let in_memory = self.look_up_in_memory(batch);
+            let looked_up = if in_memory.is_complete() {
+                Ok(in_memory.held)
+            } else {
+                let mut in_memory = Some(in_memory);
+                let mut looked_up = Ok(Vec::new());
+                block(&mut || {
+                    looked_up = self.look_up_on_disk(batch, in_memory.take().unwrap_or_default());
+                });
+                looked_up
             };
             let held = match looked_up {
                 Ok(held) => held,

@@ -9,7 +9,7 @@ use crate::segment::sealed::{RunItem, Sealed};
 use crate::shared::Shared;
 use crate::view::{SealedRun, TopicView, View};
 use crate::write_buffer::Held;
-use prombus_store::{Batch, EventRef, GeneratedId, Id, ReadError, ReadLimit};
+use prombus_store::{Batch, EncodedEvent, EventRef, GeneratedId, Id, ReadError, ReadLimit};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -26,6 +26,15 @@ struct TopicPlace {
     tail_seq: u64,
     /// No sealed segment holds a client id whose beginning is higher.
     highest_id: IdPrefix,
+}
+
+/// What is known of a batch's client ids.
+#[derive(Default)]
+pub(crate) struct LookedUp {
+    /// For each event the one that has its id already; empty where no event has a client id.
+    pub(crate) held: Vec<Option<Held>>,
+    /// The events whose ids only the disk can tell of, in ascending order.
+    unresolved: Vec<usize>,
 }
 
 impl Shared {
@@ -164,44 +173,65 @@ impl Shared {
         self.sealed_name(&runs, &name)
     }
 
-    /// Which of a batch's client ids readers can see already, or were made for events on their way. Empty if no event
-    /// has a client id; `None` if the disk is needed to tell.
-    pub(crate) fn look_up_in_memory(&self, batch: &Batch) -> Option<Vec<Option<Held>>> {
+    /// Which of a batch's client ids readers can see already, or were made for events on their way, as far as that can be
+    /// told without the disk.
+    pub(crate) fn look_up_in_memory(&self, batch: &Batch) -> LookedUp {
         if !batch.has_client_ids() {
-            return Some(Vec::new());
+            return LookedUp::default();
         }
         let ids = self.client_ids.set();
         let uncovered = ids.uncovered().iter();
         let uncovered: Vec<Arc<Sealed>> =
             uncovered.flat_map(|range| self.sealed_in(range)).collect();
-        let mut held = Vec::with_capacity(batch.events().len());
-        let mut last: Option<(&Arc<str>, Option<TopicPlace>)> = None;
-        for event in batch.events() {
-            let Some(id) = event.id() else {
-                held.push(None);
-                continue;
-            };
-            let known = matches!(&last, Some((topic, _)) if Arc::ptr_eq(topic, event.topic()));
-            if !known {
-                last = Some((event.topic(), self.place(event.topic()).ok()));
+        let mut looked_up = LookedUp {
+            held: Vec::with_capacity(batch.events().len()),
+            unresolved: Vec::new(),
+        };
+        self.each_client_id(batch, |at, _, found| {
+            let found = found.map(|(place, id)| place.look_up_in_memory(&ids, &uncovered, id));
+            if let Some(None) = found {
+                looked_up.unresolved.push(at);
             }
-            let place = last.as_ref().and_then(|(_, place)| place.as_ref());
-            let found = match place {
-                Some(place) => place.look_up_in_memory(&ids, &uncovered, &id)?,
-                None => None,
-            };
-            held.push(found);
-        }
-        Some(held)
+            looked_up.held.push(found.flatten().flatten());
+            Ok(())
+        })
+        .unwrap_or_default();
+        looked_up
     }
 
-    /// The same, with the disk.
-    pub(crate) fn look_up_client_ids(&self, batch: &Batch) -> Result<Vec<Option<Held>>, ReadError> {
-        let mut held = Vec::with_capacity(batch.events().len());
+    /// Asks the disk for what memory could not tell.
+    pub(crate) fn look_up_on_disk(
+        &self,
+        batch: &Batch,
+        mut looked_up: LookedUp,
+    ) -> Result<Vec<Option<Held>>, ReadError> {
+        let mut unresolved = looked_up.unresolved.iter().copied().peekable();
+        self.each_client_id(batch, |at, event, found| {
+            if unresolved.next_if_eq(&at).is_some()
+                && let Some((place, id)) = found
+            {
+                looked_up.held[at] =
+                    self.look_up_client_id(event.topic(), place, id, event.payload())?;
+            }
+            Ok(())
+        })?;
+        Ok(looked_up.held)
+    }
+
+    /// Calls `each` for every event of a batch, with its id and the place of its topic where it has both.
+    fn each_client_id<'a>(
+        &self,
+        batch: &'a Batch,
+        mut each: impl FnMut(
+            usize,
+            EncodedEvent<'a>,
+            Option<(&TopicPlace, &Id)>,
+        ) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         let mut last: Option<(&Arc<str>, Option<TopicPlace>)> = None;
-        for event in batch.events() {
+        for (at, event) in batch.events().enumerate() {
             let Some(id) = event.id() else {
-                held.push(None);
+                each(at, event, None)?;
                 continue;
             };
             let known = matches!(&last, Some((topic, _)) if Arc::ptr_eq(topic, event.topic()));
@@ -209,14 +239,9 @@ impl Shared {
                 last = Some((event.topic(), self.place(event.topic()).ok()));
             }
             let place = last.as_ref().and_then(|(_, place)| place.as_ref());
-            held.push(match place {
-                Some(place) => {
-                    self.look_up_client_id(event.topic(), place, &id, event.payload())?
-                }
-                None => None,
-            });
+            each(at, event, place.map(|place| (place, &id)))?;
         }
-        Ok(held)
+        Ok(())
     }
 
     fn look_up_client_id(
@@ -343,6 +368,13 @@ impl Shared {
 fn place_of(view: &View, name: &str) -> Result<TopicPlace, ReadError> {
     let topic = view.topic(name).ok_or_else(|| unknown(name))?;
     Ok(TopicPlace::of(topic))
+}
+
+impl LookedUp {
+    /// Whether memory told everything.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.unresolved.is_empty()
+    }
 }
 
 impl TopicPlace {
