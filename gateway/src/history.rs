@@ -11,6 +11,7 @@ pub(crate) use sampler::record;
 use prombus::SyncTimeCounts;
 use ring::Ring;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -121,11 +122,15 @@ struct Recorded {
     taken: u64,
 }
 
+/// Topics and groups by the hash of their names, because there may be very many: two with one hash would only be counted
+/// wrongly in one sample.
 #[derive(Debug, Default)]
 struct Before {
+    hashing: RandomState,
     /// Incarnation and tail of each topic.
-    tails: HashMap<Arc<str>, (u64, u64)>,
-    counts: HashMap<GroupName, Counts>,
+    tails: HashMap<u64, (u64, u64)>,
+    /// Of groups that have counted anything.
+    counts: HashMap<u64, Counts>,
     /// The lag of all groups together.
     lag: u64,
     rate_limited: u64,
@@ -258,7 +263,8 @@ impl Recorded {
         let mut tails = HashMap::with_capacity(topics.len());
         let mut published = 0;
         for reading in topics {
-            let known = before.tails.get(&reading.topic);
+            let hash = before.hashing.hash_one(&reading.topic);
+            let known = before.tails.get(&hash);
             let known = known.filter(|(incarnation, _)| *incarnation == reading.incarnation);
             let tail_before = match known {
                 Some((_, tail)) => *tail,
@@ -272,13 +278,13 @@ impl Recorded {
                 self.count_topic(&reading.topic, count);
             }
             let tail = (reading.incarnation, reading.tail_seq);
-            tails.insert(reading.topic, tail);
+            tails.insert(hash, tail);
         }
         before.tails = tails;
         if is_new_slot {
-            let tails = &before.tails;
             self.topics.retain(|topic, ring| {
-                ring.iter().any(|count| *count > 0) && tails.contains_key(topic)
+                let hash = before.hashing.hash_one(topic);
+                ring.iter().any(|count| *count > 0) && before.tails.contains_key(&hash)
             });
         }
         published
@@ -301,13 +307,14 @@ impl Recorded {
         groups: Vec<GroupReading>,
         is_new_slot: bool,
     ) -> Counts {
-        let mut counts = HashMap::with_capacity(groups.len());
+        let mut counts = HashMap::new();
         let mut together = Counts::default();
         let mut lags = HashMap::new();
         before.lag = 0;
         for reading in groups {
             let name = (reading.topic, reading.group);
-            let known = before.counts.get(&name).copied().unwrap_or_default();
+            let hash = before.hashing.hash_one(&name);
+            let known = before.counts.get(&hash).copied().unwrap_or_default();
             together = together.with(reading.counts.since(known));
             if !reading.is_ephemeral {
                 before.lag += reading.lag;
@@ -315,7 +322,9 @@ impl Recorded {
                     lags.insert(name.clone(), reading.lag);
                 }
             }
-            counts.insert(name, reading.counts);
+            if reading.counts != Counts::default() {
+                counts.insert(hash, reading.counts);
+            }
         }
         before.counts = counts;
         if is_new_slot {

@@ -22,7 +22,8 @@ const TOPICS_OF_A_RECORD: usize = 65_536;
 
 /// Everything that can be read.
 pub(crate) struct View {
-    pub(crate) topics: GivenMap<u32, TopicView>,
+    /// Boxed, because a map has up to half of its places empty.
+    pub(crate) topics: GivenMap<u32, Box<TopicView>>,
     pub(crate) names: BTreeMap<Arc<str>, u32>,
     /// Oldest first; the last one is being written.
     pub(crate) active_segments: Vec<ActiveSegment>,
@@ -64,7 +65,7 @@ pub(crate) struct TailAdvance {
 
 impl View {
     pub(crate) fn topic(&self, name: &str) -> Option<&TopicView> {
-        self.topics.get(self.names.get(name)?)
+        self.topics.get(self.names.get(name)?).map(|topic| &**topic)
     }
 
     /// A topic's events in a segment that is not sealed.
@@ -148,7 +149,7 @@ impl View {
             highest_id: IdPrefix::default(),
             oldest_stored: None,
         };
-        self.topics.insert(topic.number, topic);
+        self.topics.insert(topic.number, Box::new(topic));
     }
 
     /// Shows events that were written at `offset` of `segment` as part of `block`. Returns which topics got longer; one

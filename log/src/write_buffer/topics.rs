@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Topics {
     by_name: NameMap<Arc<str>, usize>,
     /// Deleted topics leave an empty slot, so that a slot's place stays good for a whole batch.
-    slots: Vec<Option<Topic>>,
+    slots: Vec<Option<Box<Topic>>>,
     /// Empty slots, which the next topics take.
     free: Vec<usize>,
     pub(crate) next_number: u32,
@@ -45,13 +45,13 @@ impl Topics {
     /// Puts a topic back as a checkpoint or the view knows it.
     pub(crate) fn restore(&mut self, record: TopicRecord, tail: Arc<AtomicU64>) {
         self.next_number = self.next_number.max(record.number + 1);
-        let topic = Topic {
+        let topic = Box::new(Topic {
             ids: IdGenerator::new(tag_of(self.log_id, record.number)),
             tail,
             last_synced_seq: 0,
             encoder: EventEncoder::default(),
             record,
-        };
+        });
         let slot = self.free.pop().unwrap_or(self.slots.len());
         self.by_name.insert(topic.record.name.clone(), slot);
         match self.slots.get_mut(slot) {
@@ -92,11 +92,11 @@ impl Topics {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Topic> {
-        self.slots[*self.by_name.get(name)?].as_ref()
+        self.slots[*self.by_name.get(name)?].as_deref()
     }
 
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Topic> {
-        self.slots[*self.by_name.get(name)?].as_mut()
+        self.slots[*self.by_name.get(name)?].as_deref_mut()
     }
 
     /// The place of a topic, for [`Self::at`], good until topics change.
@@ -105,11 +105,11 @@ impl Topics {
     }
 
     pub(crate) fn at(&mut self, place: usize) -> Option<&mut Topic> {
-        self.slots.get_mut(place)?.as_mut()
+        self.slots.get_mut(place)?.as_deref_mut()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Topic> {
-        self.slots.iter().flatten()
+        self.slots.iter().flatten().map(|topic| &**topic)
     }
 }
 
