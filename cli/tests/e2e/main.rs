@@ -29,6 +29,7 @@ mod readme;
 mod schedules;
 mod schemas;
 mod server;
+mod shared_store;
 mod slips;
 mod soak;
 mod terminal;

@@ -1,61 +1,16 @@
 //! A server whose store is a MongoDB database: killed, restarted on an empty folder, and left without MongoDB.
 
 use crate::mongo_server::Server as MongoServer;
-use crate::server::{PATIENCE, Server, run};
+use crate::server::{Server, run};
+use crate::shared_store::{lose_and_find, stop_and_kill, wait_until};
 use prombus_mongo::mongodb::bson::{Document, doc};
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
-
-const EVENTS: usize = 24;
 
 fn start(url: &str, folder: Arc<TempDir>) -> Server {
     let joint = if url.contains('?') { '&' } else { '?' };
     let store = format!("{url}{joint}copy=copy");
     Server::start_in(folder, &["--store", &store])
-}
-
-fn publish(server: &Server, id: &str) -> u16 {
-    let body = json!({"n": 1}).to_string();
-    server.post(&format!("/publish/orders?id={id}"), &body).0
-}
-
-/// Ids of all events, in their order.
-fn stored(server: &Server) -> Vec<String> {
-    let (status, said) = server.get("/replay?topic=orders&limit=1000");
-    assert_eq!(status, 200, "{said}");
-    let page: Value = serde_json::from_str(&said).expect("JSON");
-    let events = page["events"].as_array().expect("events");
-    let id = |event: &Value| event["id"].as_str().expect("an id").to_owned();
-    events.iter().map(id).collect()
-}
-
-/// Pulls an event of the group and acknowledges it.
-fn consume_one(server: &Server) -> Option<String> {
-    let pull =
-        json!({"topic": "orders", "group": "g", "max": 1, "from": "earliest", "wait_ms": 500});
-    let (status, said) = server.post("/pull", &pull.to_string());
-    assert_eq!(status, 200, "{said}");
-    let pulled: Value = serde_json::from_str(&said).expect("JSON");
-    let id = pulled["events"].get(0)?["event"]["id"].as_str()?.to_owned();
-    let ack = json!({"topic": "orders", "group": "g", "id": id}).to_string();
-    let (status, said) = server.post("/ack", &ack);
-    assert_eq!(status, 200, "{said}");
-    Some(id)
-}
-
-#[allow(clippy::disallowed_methods, reason = "another process is waited for")]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(
-            started.elapsed() < PATIENCE,
-            "it never came to this: {what}"
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// The ids of the readable copy, in the order of positions.
@@ -81,41 +36,7 @@ fn readable(url: &str) -> Vec<String> {
 fn a_killed_server_goes_on_with_everything_also_elsewhere() {
     let mongo = MongoServer::start();
     let url = mongo.fresh_url();
-    let mut server = start(&url, Arc::new(TempDir::new().expect("a folder")));
-    let mut published = Vec::new();
-    let mut consumed = BTreeSet::new();
-    for round in 0..3 {
-        for number in 0..EVENTS / 3 {
-            let id = format!("{round}-{number}");
-            assert_eq!(publish(&server, &id), 200);
-            published.push(id);
-        }
-        consumed.extend((0..EVENTS / 6).filter_map(|_| consume_one(&server)));
-        let folder = match round {
-            0 => {
-                server.signal("TERM");
-                let folder = server.folder.clone();
-                assert!(server.wait().success());
-                folder
-            }
-            // Another machine, with nothing.
-            1 => {
-                drop(server.kill());
-                Arc::new(TempDir::new().expect("a folder"))
-            }
-            _ => server.kill(),
-        };
-        server = start(&url, folder);
-        assert_eq!(stored(&server), published, "round {round}");
-    }
-    // Acknowledgements of the last moments before a kill may be repeated.
-    for _ in 0..2 * EVENTS {
-        consumed.extend(consume_one(&server));
-        if consumed.len() == EVENTS {
-            break;
-        }
-    }
-    assert_eq!(consumed.len(), EVENTS, "every event was delivered");
+    let (published, _server) = stop_and_kill(3, 8, |folder| start(&url, folder));
     wait_until("the readable copy has everything", || {
         readable(&url) == published
     });
@@ -132,18 +53,7 @@ fn without_mongodb_publishing_fails_reading_goes_on_and_it_comes_back() {
         server.logged().contains("survives the loss of none"),
         "a warning at start"
     );
-    assert_eq!(publish(&server, "a"), 200);
-    mongo.kill();
-    // Whether it was stored is unknown, so the same event is published again under its id later.
-    let (status, said) = server.post("/publish/orders?id=b", &json!({"n": 1}).to_string());
-    assert_eq!(status, 503, "{said}");
-    assert!(said.contains("publish_failed"), "{said}");
-    assert_eq!(server.get("/readyz").0, 503);
-    assert_eq!(stored(&server), ["a"]);
-    mongo.restart();
-    wait_until("it is ready", || server.get("/readyz").0 == 200);
-    assert_eq!(publish(&server, "b"), 200);
-    assert_eq!(stored(&server), ["a", "b"]);
+    lose_and_find(&server, &mut mongo, MongoServer::kill, MongoServer::restart);
 }
 
 #[test]

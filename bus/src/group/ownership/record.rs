@@ -44,7 +44,7 @@ impl OwnerRecord {
 }
 
 /// A node that is alive as long as this changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub(crate) struct NodeRecord {
     pub(crate) boot: u64,
     pub(crate) beat: u64,

@@ -175,12 +175,7 @@ impl World {
                     let record = NodeRecord {
                         boot,
                         beat: *beat,
-                        sent_ms: 0,
-                        groups: 0,
-                        applied: 0,
-                        lag: 0,
-                        url: None,
-                        place: None,
+                        ..NodeRecord::default()
                     };
                     self.store.nodes.insert(id, record);
                     Outcome::Beat

@@ -134,12 +134,7 @@ mod tests {
         let record = NodeRecord {
             boot,
             beat,
-            sent_ms: 0,
-            groups: 0,
-            applied: 0,
-            lag: 0,
-            url: None,
-            place: None,
+            ..NodeRecord::default()
         };
         (7, record)
     }
