@@ -8,6 +8,7 @@ mod auth;
 mod client;
 mod event;
 mod group;
+mod partitions;
 mod publish;
 mod reply;
 mod server;
@@ -20,6 +21,7 @@ pub use client::{ClientFrame, Request};
 pub(crate) use event::write_context;
 pub use event::{DeliveryContext, EventFrame, write_event};
 pub use group::{GroupName, write_pause, write_resume, write_unsubscribe};
+pub use partitions::{Partitions, write_assign, write_revoke, write_revoked};
 pub use publish::{Publish, write_publish};
 pub use reply::{
     ErrorDetails, ErrorFrame, OkFrame, PublishedFrame, write_ack_published, write_error, write_ok,

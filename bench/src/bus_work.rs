@@ -10,6 +10,8 @@ use prombus_store::{Store, SystemClock};
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// The events that a consumer takes and acknowledges at a time.
@@ -93,6 +95,24 @@ pub(crate) async fn consume(subscription: &Subscription, events: u64) -> Outcome
             return Err(format!("no more deliveries, {left} early").into());
         }
         left = left.saturating_sub(deliveries.len() as u64);
+        Delivery::ack_all(deliveries);
+    }
+    Ok(())
+}
+
+/// The same for one of several that share what is left.
+pub(crate) async fn consume_all(subscription: &Subscription, left: &AtomicU64) -> Outcome<()> {
+    while left.load(Ordering::Relaxed) > 0 {
+        let wait = Duration::from_millis(10);
+        let taken = tokio::time::timeout(wait, subscription.next_batch(TAKEN_AT_A_TIME));
+        // Others may have taken the last ones.
+        let Ok(deliveries) = taken.await else {
+            continue;
+        };
+        if deliveries.is_empty() {
+            return Err("no more deliveries".into());
+        }
+        left.fetch_sub(deliveries.len() as u64, Ordering::Relaxed);
         Delivery::ack_all(deliveries);
     }
     Ok(())

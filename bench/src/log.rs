@@ -10,6 +10,7 @@ mod groups;
 mod ids;
 mod latency;
 mod open;
+mod partitions;
 mod payloads;
 mod publish;
 mod read;
@@ -57,6 +58,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "groups",
         run: groups::run,
+    },
+    Row {
+        name: "partitions",
+        run: partitions::run,
     },
     Row {
         name: "payloads",

@@ -40,5 +40,5 @@ pub use info::{Cursor, GroupInfo, Lag, MemberInfo, SeekEffect};
 pub use ownership::{NodeInfo, NodeProbe};
 pub use settings::{GroupConfig, Ordering};
 pub use start_at::StartAt;
-pub use subscriber::Ended;
+pub use subscriber::{Assignment, Ended};
 pub use unwritten::UnwrittenGroups;

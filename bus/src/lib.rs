@@ -43,6 +43,7 @@ mod json;
 mod memory;
 mod names;
 mod options;
+mod partition;
 mod pattern;
 mod projector;
 mod publish;
@@ -64,8 +65,9 @@ pub use event::EventFields;
 pub use exactly_once::{EffectCounts, ExactlyOnce};
 pub use filter::{FieldFilter, Filter, FilterFunction};
 pub use group::{
-    Attempt, Cursor, Ended, Explanation, GroupConfig, GroupCounts, GroupInfo, Lag, LaneInfo,
-    MemberInfo, NodeInfo, NodeProbe, Ordering, Reason, SeekEffect, StartAt, UnwrittenGroups,
+    Assignment, Attempt, Cursor, Ended, Explanation, GroupConfig, GroupCounts, GroupInfo, Lag,
+    LaneInfo, MemberInfo, NodeInfo, NodeProbe, Ordering, Reason, SeekEffect, StartAt,
+    UnwrittenGroups,
 };
 pub use json::{MAX_DEPTH, compact as compact_json};
 pub use memory::{BudgetHold, ByteBudget};
@@ -74,6 +76,7 @@ pub use names::{
     is_dead_letter_topic, is_internal_topic,
 };
 pub use options::{Backoff, BusOptions, Limits};
+pub use partition::partition_of;
 pub use pattern::Pattern;
 pub use projector::{
     Emitter, ProcessProjector, ProcessState, ProcessStatus, Processes, Projector, ProjectorHandle,

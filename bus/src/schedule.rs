@@ -20,6 +20,7 @@ use crate::core::Core;
 use crate::error::{
     IdConflict, InvalidField, LimitReached, PublishError, ScheduleError, UnknownSchedule,
 };
+use crate::partition::partition_of_draft;
 use crate::publish::{MAX_TS, PublishOptions, checked_payload, draft};
 use prombus_store::{
     Batch, Draft, EventOutcome, ExpectedPosition, GeneratedId, Id, ReadFrom, ReadLimit,
@@ -149,8 +150,10 @@ impl Bus {
         let limits = &core.options.limits;
         let payload = checked_payload(limits, topic, payload)?;
         let mut event = draft(limits, &payload, options)?;
+        let partitions = named.traits.partitions;
+        event.partition = partition_of_draft(&event, partitions, || core.number());
         // Now, because at the due time there is no caller to be told.
-        let stamped = match named.schemas {
+        let stamped = match named.traits.schemas {
             Some(generation) => core.schemas.of(&target, generation)?.stamp(&event)?,
             None => None,
         };

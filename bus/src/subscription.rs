@@ -15,13 +15,13 @@ pub use options::SubscribeOptions;
 pub(crate) use subscribe::subscribe;
 
 use crate::error::SettleError;
-use crate::group::Ended;
 use crate::group::command::Settlement;
 use crate::group::inbox::{Inbox, Message, Nack};
 use crate::group::membership::Membership;
 use crate::group::registry::Registry;
 use crate::group::state::Retry;
 use crate::group::subscriber::{Subscriber, TakenEvent};
+use crate::group::{Assignment, Ended};
 use crate::pattern::Pattern;
 use crate::schemas::Upcaster;
 use std::collections::BTreeMap;
@@ -107,6 +107,18 @@ impl Subscription {
         subscriber.poll_take(context, limit, limit_bytes, take)
     }
 
+    /// The next change to the partitions that a partitioned subscription has; `None` when no more will come. What is
+    /// assigned is told before its events come. Who is done with partitions that were revoked says so with
+    /// [`SubscriptionControl::confirm_revoked`]; the next member gets them then, or as long after as a lease is.
+    pub async fn next_assignment(&self) -> Option<Assignment> {
+        self.control.shared.subscriber.next_assignment().await
+    }
+
+    /// The next change to the partitions, where there is one. [`Self::poll_batch`] wakes for it too.
+    pub fn take_assignment(&self) -> Option<Assignment> {
+        self.control.shared.subscriber.take_assignment()
+    }
+
     /// Why no more deliveries come, where that is so.
     pub fn ended(&self) -> Option<Ended> {
         self.control.shared.subscriber.ended()
@@ -178,6 +190,17 @@ impl SubscriptionControl {
             let message = Message::SetAckTimeout(membership.member, ack_timeout_ms);
             membership.inbox.push(message);
         }
+    }
+
+    /// Done with partitions that were revoked: their next member gets them at once, and with them what is not settled.
+    /// `false` where the subscription is not of this topic.
+    pub fn confirm_revoked(&self, topic: &str, partitions: Vec<u32>) -> bool {
+        let memberships = self.shared.memberships();
+        let membership = memberships.get(topic);
+        membership.is_some_and(|membership| {
+            let message = Message::ConfirmRevoked(membership.member, partitions);
+            membership.inbox.push(message)
+        })
     }
 
     /// Whether it is paused.

@@ -49,14 +49,27 @@ struct Attributes {
     schema_generation: Option<u64>,
 }
 
-/// Which state of a topic's schemas its attributes name.
-pub(crate) fn schema_generation(attributes: &str) -> Option<u64> {
-    // Most topics have no schema, and finding that out costs no parsing.
-    if !attributes.contains("schema_generation") {
-        return None;
+/// What publishing has to know of a topic.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PublishTraits {
+    /// Which state of its schemas applies; `None` where it has none.
+    pub(crate) schemas: Option<u64>,
+    /// How many partitions it has.
+    pub(crate) partitions: Option<u32>,
+}
+
+impl PublishTraits {
+    pub(crate) fn of_attributes(attributes: &str) -> Self {
+        // Most topics have neither, and finding that out costs no parsing.
+        if !attributes.contains("schema_generation") && !attributes.contains("\"partitions\"") {
+            return Self::default();
+        }
+        let attributes: Attributes = serde_json::from_str(attributes).unwrap_or_default();
+        Self {
+            schemas: attributes.schema_generation,
+            partitions: attributes.partitions,
+        }
     }
-    let attributes: Attributes = serde_json::from_str(attributes).ok()?;
-    attributes.schema_generation
 }
 
 impl TopicConfig {
@@ -164,7 +177,8 @@ mod tests {
                 events: 0,
                 bytes: 0,
             };
-            prop_assert_eq!(schema_generation(&info.options.attributes), generation);
+            let traits = PublishTraits::of_attributes(&info.options.attributes);
+            prop_assert_eq!(traits, PublishTraits { schemas: generation, partitions });
             prop_assert_eq!(TopicConfig::of(&info), config);
         }
     }

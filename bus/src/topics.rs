@@ -3,7 +3,7 @@
 use crate::error::InvalidTopic;
 use crate::names::{check_topic, is_internal_topic};
 use crate::pattern::Pattern;
-use crate::topic::{TopicConfig, schema_generation};
+use crate::topic::{PublishTraits, TopicConfig};
 use foldhash::HashMap;
 use prombus_store::{
     Answer, Batch, Change, CommitError, IfExists, Receipt, Store, TopicsWatch, UnknownTopic,
@@ -20,15 +20,14 @@ pub(crate) struct Topics {
     defaults: Vec<(Pattern, TopicConfig)>,
     /// Topics that exist, or whose making is on its way to the store ahead of whatever is committed next.
     known: RwLock<HashMap<Arc<str>, Known>>,
-    /// Tells when what is known of schemas has to be asked anew.
+    /// Tells when what is known of topics has to be asked anew.
     watch: TopicsWatch,
 }
 
 /// What is remembered of a topic.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
-    /// Which state of its schemas applies; `None` where it has none.
-    schemas: Option<u64>,
+    traits: PublishTraits,
     /// The number of changes to topics when that was asked; `None` where it never was.
     as_of: Option<u64>,
 }
@@ -37,8 +36,7 @@ struct Known {
 pub(crate) struct Named {
     pub(crate) topic: Arc<str>,
     pub(crate) known: bool,
-    /// Which state of its schemas applies; `None` where it has none.
-    pub(crate) schemas: Option<u64>,
+    pub(crate) traits: PublishTraits,
 }
 
 impl Topics {
@@ -56,7 +54,7 @@ impl Topics {
         }
     }
 
-    /// The shared form of a name of a caller, with its schemas. A known name is valid, any other is checked. The store is
+    /// The shared form of a name of a caller, with what publishing has to know. A known name is valid, any other is checked. The store is
     /// asked only where topics have changed since the last time.
     pub(crate) fn checked(&self, topic: &str) -> Result<Named, InvalidTopic> {
         // Before the store is asked, so that a change in between is noticed the next time.
@@ -69,7 +67,10 @@ impl Topics {
         let Some((topic, known)) = found else {
             check_topic(topic)?;
             return Ok(Named {
-                schemas: self.stored_schemas(topic),
+                traits: self.stored_traits(topic).unwrap_or_else(|| PublishTraits {
+                    schemas: None,
+                    partitions: self.default_config(topic).partitions,
+                }),
                 topic: topic.into(),
                 known: false,
             });
@@ -77,29 +78,42 @@ impl Topics {
         if is_internal_topic(&topic) {
             check_topic(&topic)?;
         }
-        let schemas = match known.as_of {
-            Some(as_of) if as_of == changes => known.schemas,
+        let traits = match known.as_of {
+            Some(as_of) if as_of == changes => known.traits,
             _ => self.refreshed(&topic, changes),
         };
         Ok(Named {
             topic,
             known: true,
-            schemas,
+            traits,
         })
     }
 
-    fn refreshed(&self, topic: &Arc<str>, changes: u64) -> Option<u64> {
-        let schemas = self.stored_schemas(topic);
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get_mut(topic) {
-            known.schemas = schemas;
-            known.as_of = Some(changes);
-        }
-        schemas
+    /// How many partitions a topic has.
+    pub(crate) fn partitions(&self, topic: &str) -> Option<u32> {
+        self.checked(topic).ok()?.traits.partitions
     }
 
-    fn stored_schemas(&self, topic: &str) -> Option<u64> {
-        schema_generation(&self.store.topic(topic)?.options.attributes)
+    fn refreshed(&self, topic: &Arc<str>, changes: u64) -> PublishTraits {
+        let stored = self.stored_traits(topic);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // One that is on its way to the store is made with what the options say of its name.
+        let Some(traits) = stored else {
+            return PublishTraits {
+                schemas: None,
+                partitions: self.default_config(topic).partitions,
+            };
+        };
+        if let Some(known) = known.get_mut(topic) {
+            known.traits = traits;
+            known.as_of = Some(changes);
+        }
+        traits
+    }
+
+    fn stored_traits(&self, topic: &str) -> Option<PublishTraits> {
+        let info = self.store.topic(topic)?;
+        Some(PublishTraits::of_attributes(&info.options.attributes))
     }
 
     /// Makes sure that a topic exists for whatever is committed after this call, and makes it where that is allowed:
@@ -196,7 +210,7 @@ impl Topics {
         topic: &Arc<str>,
         config: &TopicConfig,
     ) -> Answer<Receipt, CommitError> {
-        let schemas = self.stored_schemas(topic);
+        let schemas = self.stored_traits(topic).and_then(|traits| traits.schemas);
         self.put_with(topic, config, schemas, Batch::new())
     }
 

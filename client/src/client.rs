@@ -1,6 +1,6 @@
 //! The client: the handle that everything begins with.
 
-use crate::consumer::{Consumer, consume};
+use crate::consumer::{Consumer, PartitionHooks, consume, consume_partitions};
 use crate::core::{Core, Phase};
 use crate::endpoint::Endpoint;
 use crate::error::{ConnectError, SubscribeError};
@@ -140,6 +140,38 @@ impl Client {
         let (concurrency, manual_ack) = (options.concurrency, options.manual_ack);
         let subscription = self.subscribe(topic, group, options).await?;
         Ok(consume(subscription, concurrency, manual_ack, handler))
+    }
+
+    /// The same for a group whose members share the partitions of a topic ([`SubscribeOptions::partitioned`] is set): the
+    /// hooks are told which ones this consumer has. No event of a partition is handled before `on_assigned` has returned,
+    /// and another member gets a partition that is revoked after its handlers and `on_revoked` have.
+    pub async fn subscribe_partitioned<H, F, E, P>(
+        &self,
+        topic: &str,
+        group: &str,
+        options: SubscribeOptions,
+        hooks: P,
+        handler: H,
+    ) -> Result<Consumer, SubscribeError>
+    where
+        H: Fn(Delivery) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: fmt::Display + 'static,
+        P: PartitionHooks,
+    {
+        let options = SubscribeOptions {
+            partitioned: Some(true),
+            ..options
+        };
+        let (concurrency, manual_ack) = (options.concurrency, options.manual_ack);
+        let subscription = self.subscribe(topic, group, options).await?;
+        Ok(consume_partitions(
+            subscription,
+            concurrency,
+            manual_ack,
+            hooks,
+            handler,
+        ))
     }
 
     /// Closes the client: waits for the answers of what was published, sends the acknowledgements that wait, and

@@ -1,6 +1,6 @@
 //! Handlers: a function that is called for each delivery, with its result as the answer.
 
-use crate::subscription::{Delivery, Ended, Subscription, SubscriptionControl};
+use crate::subscription::{Delivery, Ended, Next, Subscription, SubscriptionControl};
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
@@ -46,6 +46,76 @@ where
             stopping.subscribe(),
         ));
     }
+    Consumer {
+        control,
+        subscription,
+        workers,
+        stopping,
+    }
+}
+
+/// What a consumer does when partitions come and go.
+pub trait PartitionHooks: Send + Sync + 'static {
+    /// Partitions come to this consumer, and their events after this: the place to load what is kept for them.
+    fn on_assigned(&self, topic: &str, partitions: &[u32]) -> impl Future<Output = ()> + Send;
+
+    /// Partitions go to another consumer after this: the place to store what is kept for them. After a broken connection
+    /// others may have them already.
+    fn on_revoked(&self, topic: &str, partitions: &[u32]) -> impl Future<Output = ()> + Send;
+}
+
+/// Starts one task that hands deliveries to up to `concurrency` handlers, and calls the hooks in between.
+pub(crate) fn consume_partitions<H, F, E, P>(
+    subscription: Subscription,
+    concurrency: usize,
+    manual_ack: bool,
+    hooks: P,
+    handler: H,
+) -> Consumer
+where
+    H: Fn(Delivery) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<(), E>> + Send + 'static,
+    E: fmt::Display + 'static,
+    P: PartitionHooks,
+{
+    let control = subscription.control();
+    let subscription = Arc::new(subscription);
+    let (stopping, mut stopped) = watch::channel(false);
+    let mut workers = JoinSet::new();
+    let served = subscription.clone();
+    workers.spawn(async move {
+        let mut running = JoinSet::new();
+        loop {
+            let next = tokio::select! {
+                biased;
+                _ = stopped.wait_for(|stopping| *stopping) => break,
+                next = served.next_in_order() => next,
+            };
+            match next {
+                None => break,
+                Some(Next::Delivery(delivery)) => {
+                    while running.len() >= concurrency {
+                        running.join_next().await;
+                    }
+                    running.spawn(handle(delivery, &handler, manual_ack));
+                }
+                Some(Next::Assignment(assignment)) => {
+                    let topic = &assignment.topic;
+                    if !assignment.revoked.is_empty() {
+                        // What is under way may be of these partitions.
+                        while running.join_next().await.is_some() {}
+                        hooks.on_revoked(topic, &assignment.revoked).await;
+                        let control = served.control();
+                        control.confirm_revoked(topic, &assignment.revoked);
+                    }
+                    if !assignment.assigned.is_empty() {
+                        hooks.on_assigned(topic, &assignment.assigned).await;
+                    }
+                }
+            }
+        }
+        while running.join_next().await.is_some() {}
+    });
     Consumer {
         control,
         subscription,
@@ -104,15 +174,34 @@ async fn work<H, F, E>(
         let Some(delivery) = delivery else {
             return;
         };
-        let lease = delivery.handle();
-        let lease_ms = delivery.context.ack_deadline_ms;
-        let handler = handler.clone();
-        let handled = CatchPanic(Box::pin(async move { handler(delivery).await }));
-        // The handler is polled first, so most of them end before a timer is even made.
-        let handled = tokio::select! {
-            biased;
-            handled = handled => handled,
-            () = keep_extending(lease_ms, |extend_ms| lease.extend(extend_ms)) => continue,
+        handle(delivery, &*handler, manual_ack).await;
+    }
+}
+
+/// Calls the handler for one delivery, and settles it by the result. The handler itself is called in here, so that a panic
+/// of it counts as one of its future.
+fn handle<H, F, E>(
+    delivery: Delivery,
+    handler: &H,
+    manual_ack: bool,
+) -> impl Future<Output = ()> + use<H, F, E>
+where
+    H: Fn(Delivery) -> F,
+    F: Future<Output = Result<(), E>>,
+    E: fmt::Display,
+{
+    let lease = delivery.handle();
+    let lease_ms = delivery.context.ack_deadline_ms;
+    let begun = catch_unwind(AssertUnwindSafe(|| handler(delivery)));
+    async move {
+        let handled = match begun {
+            // The handler is polled first, so most of them end before a timer is even made.
+            Ok(handling) => tokio::select! {
+                biased;
+                handled = CatchPanic(Box::pin(handling)) => handled,
+                () = keep_extending(lease_ms, |extend_ms| lease.extend(extend_ms)) => return,
+            },
+            Err(panic) => Err(panic),
         };
         match handled {
             Ok(Ok(())) if manual_ack => {}

@@ -58,7 +58,7 @@ mod token;
 mod typed;
 
 pub use client::Client;
-pub use consumer::Consumer;
+pub use consumer::{Consumer, PartitionHooks};
 pub use error::{
     AckPublishError, BadUrl, BadValue, ConnectError, PublishError, RequestError, ServerError,
     SettleError, SubscribeError,
@@ -74,8 +74,8 @@ pub use prombus_api::options::{Filter, Ordering, Position as StartAt};
 pub use publish::{BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published};
 pub use reads::{KeyPage, LoadState, Page};
 pub use subscription::{
-    AckPublishFuture, Context, Delivery, Ended, Event, EventFields, SubscribeOptions, Subscription,
-    SubscriptionControl,
+    AckPublishFuture, Assignment, Context, Delivery, Ended, Event, EventFields, SubscribeOptions,
+    Subscription, SubscriptionControl,
 };
 pub use token::{Token, TokenProvider, TokenSource};
 pub use typed::{Topic, TypedSubscription};

@@ -39,6 +39,8 @@ pub struct LoadState<'a> {
     /// The topic's newest position when loading began.
     position: u64,
     after: Option<String>,
+    /// The partitions whose keys are loaded, where not all are.
+    partitions: Option<Vec<u32>>,
     is_done: bool,
 }
 
@@ -96,6 +98,7 @@ impl Client {
             topic: topic.to_owned(),
             position,
             after: None,
+            partitions: None,
             is_done: false,
         })
     }
@@ -164,6 +167,13 @@ impl LoadState<'_> {
     /// How many keys a page has at most.
     const PAGE_KEYS: u64 = 1_000;
 
+    /// Loads only the keys of these partitions, as a consumer does to which they were assigned.
+    #[must_use]
+    pub fn of_partitions(mut self, partitions: &[u32]) -> Self {
+        self.partitions = Some(partitions.to_vec());
+        self
+    }
+
     /// The last position that is certainly in what is loaded. Later ones may be in it already.
     pub fn position(&self) -> u64 {
         self.position
@@ -175,10 +185,15 @@ impl LoadState<'_> {
             return Ok(None);
         }
         let after = self.after.as_deref();
-        let page = self
+        let mut page = self
             .client
             .latest_page(&self.topic, after, Self::PAGE_KEYS)
             .await?;
+        if let Some(partitions) = &self.partitions {
+            let is_wanted = |partition: u32| partitions.contains(&partition);
+            page.events
+                .retain(|event| event.fields().partition.is_some_and(is_wanted));
+        }
         self.is_done = page.next.is_none();
         self.after = page.next;
         Ok(Some(page.events))

@@ -4,6 +4,7 @@ mod ack_publish;
 mod delivery;
 mod event;
 mod options;
+mod partitions;
 pub(crate) mod pending_ops;
 mod settle;
 pub(crate) mod shared;
@@ -13,6 +14,7 @@ pub use ack_publish::AckPublishFuture;
 pub use delivery::{Context, Delivery};
 pub use event::{Event, EventFields};
 pub use options::SubscribeOptions;
+pub use partitions::Assignment;
 pub(crate) use settle::{AckRun, Confirm, PendingSettle, SettleOp};
 
 use crate::client::Alive;
@@ -43,6 +45,12 @@ type NextDelivery = Pin<Box<dyn Future<Output = Option<Delivery>> + Send>>;
 #[derive(Clone)]
 pub struct SubscriptionControl {
     shared: Arc<Shared>,
+}
+
+/// What comes next where partitions matter.
+pub(crate) enum Next {
+    Assignment(Assignment),
+    Delivery(Delivery),
 }
 
 /// Why no more deliveries come.
@@ -89,6 +97,12 @@ impl Subscription {
         self.control.shared.take().await
     }
 
+    /// The next change to its partitions where there is one, else the next delivery: no event of a partition comes before
+    /// its assignment was taken.
+    pub(crate) async fn next_in_order(&self) -> Option<Next> {
+        self.control.shared.take_in_order().await
+    }
+
     /// Waits for a delivery and takes up to `limit` that are there.
     pub async fn next_batch(&self, limit: usize) -> Vec<Delivery> {
         let Some(first) = self.next().await else {
@@ -98,6 +112,13 @@ impl Subscription {
         let more = limit.saturating_sub(1);
         self.control.shared.take_ready(more, &mut batch);
         batch
+    }
+
+    /// The next change to the partitions that a partitioned subscription has; `None` when no more will come. Who is done
+    /// with partitions that were revoked says so with [`SubscriptionControl::confirm_revoked`]; the next member gets them
+    /// then, or as long after as a lease is. A [`Consumer`](crate::Consumer) with hooks does all this by itself.
+    pub async fn next_assignment(&self) -> Option<Assignment> {
+        self.control.shared.next_assignment().await
     }
 
     /// Why no more deliveries come, where that is so.
@@ -168,6 +189,11 @@ impl SubscriptionControl {
     /// Whether it is paused.
     pub fn is_paused(&self) -> bool {
         self.shared.is_paused()
+    }
+
+    /// Done with partitions that were revoked: their next member gets them at once, and with them what is not settled.
+    pub fn confirm_revoked(&self, topic: &str, partitions: &[u32]) {
+        self.shared.confirm_revoked(topic, partitions);
     }
 }
 

@@ -10,7 +10,8 @@ use libfuzzer_sys::fuzz_target;
 use prombus_api::Code;
 use prombus_api::frames::{
     ClientFrame, ClientFrames, Request, ServerFrames, write_ack, write_auth, write_modack,
-    write_nack, write_pause, write_publish, write_resume, write_subscribe, write_unsubscribe,
+    write_nack, write_pause, write_publish, write_resume, write_revoked, write_subscribe,
+    write_unsubscribe,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -54,6 +55,7 @@ fn check_round_trip(frame: &ClientFrame<'_>) {
         Request::Modack(modack) => write_modack(&mut out, modack, corr),
         Request::Pause(name) => write_pause(&mut out, &name.topic, &name.group, corr),
         Request::Resume(name) => write_resume(&mut out, &name.topic, &name.group, corr),
+        Request::Revoked(revoked) => write_revoked(&mut out, revoked, corr),
     }
     let text = std::str::from_utf8(&out).expect("frames are text");
     let mut again = ClientFrames::new(text);

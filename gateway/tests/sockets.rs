@@ -25,6 +25,8 @@ mod handshake;
 mod limits;
 #[path = "sockets/metrics.rs"]
 mod metrics;
+#[path = "sockets/partitions.rs"]
+mod partitions;
 #[path = "sockets/protocol.rs"]
 mod protocol;
 #[path = "sockets/publish.rs"]

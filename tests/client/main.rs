@@ -4,6 +4,7 @@
 
 mod ack_publish;
 mod admin;
+mod partitions;
 mod stream;
 
 use prombus::{Bus, BusOptions, SystemClock};

@@ -1,6 +1,6 @@
 //! What a client sends: the op decides which fields are read.
 
-use super::{Ack, Auth, Frame, GroupName, Modack, Nack, Publish, Subscribe};
+use super::{Ack, Auth, Frame, GroupName, Modack, Nack, Partitions, Publish, Subscribe};
 use crate::scan::{ScanError, Scanner};
 use std::borrow::Cow;
 
@@ -26,6 +26,7 @@ pub enum Request<'a> {
     Modack(Modack<'a>),
     Pause(GroupName<'a>),
     Resume(GroupName<'a>),
+    Revoked(Partitions<'a>),
 }
 
 impl<'a> Frame<'a> for ClientFrame<'a> {
@@ -44,6 +45,7 @@ impl<'a> Frame<'a> for ClientFrame<'a> {
             "UNSUBSCRIBE" => Request::Unsubscribe(GroupName::read(scanner, &mut corr)?),
             "PAUSE" => Request::Pause(GroupName::read(scanner, &mut corr)?),
             "RESUME" => Request::Resume(GroupName::read(scanner, &mut corr)?),
+            "REVOKED" => Request::Revoked(Partitions::read(scanner, &mut corr)?),
             _ => return Err(ScanError::unknown_op(op)),
         };
         Ok(Self { corr, request })

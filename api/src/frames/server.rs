@@ -1,6 +1,6 @@
 //! What a server sends.
 
-use super::{ErrorFrame, EventFrame, Frame, OkFrame};
+use super::{ErrorFrame, EventFrame, Frame, OkFrame, Partitions};
 use crate::scan::{ScanError, Scanner};
 
 /// A frame from a server.
@@ -16,6 +16,10 @@ pub enum ServerFrame<'a> {
     Error(ErrorFrame<'a>),
     /// An event is delivered.
     Event(EventFrame<'a>),
+    /// Partitions come to this subscription from now on.
+    Assign(Partitions<'a>),
+    /// Partitions go to another member, once this one is done with them.
+    Revoke(Partitions<'a>),
 }
 
 impl<'a> Frame<'a> for ServerFrame<'a> {
@@ -27,6 +31,8 @@ impl<'a> Frame<'a> for ServerFrame<'a> {
             "EVENT" => EventFrame::read(scanner).map(Self::Event),
             "OK" => OkFrame::read(scanner).map(Self::Ok),
             "ERR" => ErrorFrame::read(scanner).map(Self::Error),
+            "ASSIGN" => Partitions::read(scanner, &mut None).map(Self::Assign),
+            "REVOKE" => Partitions::read(scanner, &mut None).map(Self::Revoke),
             _ => Err(ScanError::unknown_op(op)),
         }
     }

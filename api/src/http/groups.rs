@@ -142,6 +142,9 @@ pub struct GroupInfo {
     /// Since when, in epoch milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_since_ms: Option<u64>,
+    /// How many partitions its members share; absent where it is not partitioned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<u32>,
     /// Who is subscribed.
     pub members: Vec<MemberInfo>,
     /// Events that are leased.
@@ -170,6 +173,9 @@ pub struct MemberInfo {
     /// How long it has held the event of this group that it holds longest; 0 where it holds none.
     #[serde(default)]
     pub oldest_in_flight_ms: u64,
+    /// The partitions that it has, those that were revoked and are not confirmed too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<u32>,
 }
 
 /// What a group has done.

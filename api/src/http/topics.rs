@@ -39,7 +39,8 @@ pub struct TopicConfig {
     /// How often that happens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_interval: Option<Age>,
-    /// How many partitions its keys are spread over.
+    /// How many partitions its keys are spread over. Left out in a request, it stays as it is; another number has to be
+    /// forced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u32>,
     /// What a new version of the topic's schema has to be beside the earlier ones. Left out in a request, it stays as it

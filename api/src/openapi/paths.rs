@@ -310,6 +310,11 @@ fn get_topic() -> Value {
 fn put_topic() -> Value {
     Operation::new("putTopic", "Make a topic, or set how it is kept")
         .topic_in_path()
+        .query(
+            "force",
+            json!({"type": "boolean"}),
+            "Whether the number of partitions may change.",
+        )
         .optional_body("TopicConfig")
         .reply("The topic.", "TopicInfo")
         .build()

@@ -28,6 +28,8 @@ pub struct SubscribeOptions {
     pub ordering: Option<Ordering>,
     /// Events of earlier versions of their topic's schema come as ones of the latest.
     pub upcast: Option<bool>,
+    /// Each partition of the topic goes to one member at a time.
+    pub partitioned: Option<bool>,
 }
 
 /// In which order a group gets events.
@@ -67,6 +69,7 @@ impl SubscribeOptions {
         "topics",
         "ordering",
         "upcast",
+        "partitioned",
     ];
 }
 
@@ -87,6 +90,7 @@ impl<'a> FromJson<'a> for SubscribeOptions {
             "topics" => scanner.fill(&mut options.topics),
             "ordering" => scanner.fill(&mut options.ordering),
             "upcast" => scanner.fill(&mut options.upcast),
+            "partitioned" => scanner.fill(&mut options.partitioned),
             _ => match start.take(scanner, name) {
                 Some(taken) => taken,
                 None => Err(ScanError::unknown(name, Self::FIELDS, &[])),
@@ -113,6 +117,7 @@ impl ToJson for SubscribeOptions {
             .field("topics", &self.topics)
             .field("ordering", &self.ordering)
             .field("upcast", &self.upcast)
+            .field("partitioned", &self.partitioned)
             .end();
     }
 

@@ -11,7 +11,7 @@ fn subscribe(json: &str) -> Result<SubscribeOptions, String> {
 #[test]
 fn every_subscribe_option_has_its_name() {
     let json = r##"{"from":"seq","seq":7,"ts":9,"afterId":"x","batchSize":1,"maxInFlight":2,"ackTimeoutMs":3,"maxAttempts":4,
-        "manualAck":true,"filter":{"key":"a.*","headers":{"h":"v"},"tags":["#t"]},"topics":["a","b.**"],"ordering":"key","upcast":true}"##;
+        "manualAck":true,"filter":{"key":"a.*","headers":{"h":"v"},"tags":["#t"]},"topics":["a","b.**"],"ordering":"key","upcast":true,"partitioned":true}"##;
     let expected = SubscribeOptions {
         start: Some(Position::Seq(7)),
         batch_size: Some(1),
@@ -27,6 +27,7 @@ fn every_subscribe_option_has_its_name() {
         topics: vec!["a".to_owned(), "b.**".to_owned()],
         ordering: Some(Ordering::Key),
         upcast: Some(true),
+        partitioned: Some(true),
     };
     assert_eq!(subscribe(json), Ok(expected));
 }

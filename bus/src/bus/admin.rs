@@ -2,13 +2,13 @@
 
 use super::Bus;
 use crate::dead_letters::marks_key;
-use crate::error::{AdminError, TopicExists, UnknownTopic};
+use crate::error::{AdminError, InvalidField, TopicExists, UnknownTopic};
 use crate::group::Ended;
 use crate::group::record::{GroupRecord, record_prefix};
 use crate::names::{check_topic, is_internal_topic};
 use crate::schemas::{SchemaRecord, schemas_key};
 use crate::state::{MARKER_PREFIX, Marker, check_snapshots, marker_key};
-use crate::topic::{TopicConfig, schema_generation};
+use crate::topic::{PublishTraits, TopicConfig};
 use prombus_store::{Batch, Change, Expect, TopicInfo};
 use std::sync::Arc;
 
@@ -26,8 +26,27 @@ impl Bus {
         self.put_topic(topic, config).await
     }
 
-    /// Gives a topic a new configuration.
+    /// Gives a topic a new configuration. One that has partitions keeps their number.
     pub async fn configure_topic(
+        &self,
+        topic: &str,
+        config: &TopicConfig,
+    ) -> Result<(), AdminError> {
+        let present = TopicConfig::of(&self.topic(topic)?).partitions;
+        if let Some(count) = present.filter(|_| present != config.partitions) {
+            let reason = format!(
+                "the topic has {count}; with another number keys go to other partitions and are not in order across the \
+                 change, so it has to be forced"
+            );
+            return Err(InvalidField::new("partitions", reason).into());
+        }
+        self.repartition_topic(topic, config).await
+    }
+
+    /// The same, also with another number of partitions. Events that are stored keep theirs, modulo the new number; those
+    /// to come may be in other ones than earlier events of their key. Members of partitioned groups lose what they have
+    /// and get the new partitions when their leases have ended.
+    pub async fn repartition_topic(
         &self,
         topic: &str,
         config: &TopicConfig,
@@ -160,7 +179,9 @@ impl Bus {
         let record = SchemaRecord::from_bytes(topic, &stored.value).ok();
         let current = record.filter(|record| record.incarnation == info.incarnation);
         let generation = current.map(|record| record.generation);
-        Ok(generation.filter(|_| schema_generation(&info.options.attributes) != generation))
+        Ok(generation.filter(|_| {
+            PublishTraits::of_attributes(&info.options.attributes).schemas != generation
+        }))
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), AdminError> {

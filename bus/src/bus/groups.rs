@@ -72,6 +72,11 @@ impl Bus {
             ordering: record.settings.ordering,
             filter: record.settings.filter.clone(),
             paused_since_ms: record.paused_since_ms,
+            partitions: self
+                .core
+                .topics
+                .partitions(&name.topic)
+                .filter(|_| record.settings.partitioned),
             members: Vec::new(),
             in_flight: 0,
             waiting: 0,

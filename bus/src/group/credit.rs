@@ -100,6 +100,11 @@ impl Credit {
         Some((reserved, ByteHold::new(self, inbox, bytes)))
     }
 
+    /// Whether the owner behind `inbox` could hand over an event now.
+    pub(crate) fn has_room(&self, inbox: &Inbox) -> bool {
+        self.lock().free() > 0 && self.byte_room(inbox) > 0
+    }
+
     /// How many more bytes the owner behind `inbox` may put into the mailbox. Where nothing is in it, that is at least
     /// one, which is one event, so that no subscription starves while others have used up what they share.
     pub(crate) fn byte_room(&self, inbox: &Inbox) -> usize {

@@ -37,6 +37,8 @@ pub(crate) enum Message {
     Release(MemberId, Vec<(u64, u64)>),
     /// The member wants other leases from now on.
     SetAckTimeout(MemberId, Option<u64>),
+    /// The member is done with partitions that were revoked.
+    ConfirmRevoked(MemberId, Vec<u32>),
     /// The member is gone.
     Leave(MemberId),
 }
@@ -212,6 +214,7 @@ impl Message {
             | Self::Nack(..)
             | Self::Extend(..)
             | Self::Release(..)
+            | Self::ConfirmRevoked(..)
             | Self::SetAckTimeout(..)
             | Self::Leave(_) => {}
         }

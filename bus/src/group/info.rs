@@ -78,6 +78,9 @@ pub struct GroupInfo {
     /// Since when the whole group is paused, in epoch milliseconds; none where it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_since_ms: Option<u64>,
+    /// How many partitions its members share; none where it is not partitioned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<u32>,
     /// Who is subscribed.
     pub members: Vec<MemberInfo>,
     /// Events that are leased.
@@ -105,4 +108,7 @@ pub struct MemberInfo {
     pub room: usize,
     /// How long it has held the one that it holds longest, of this group; 0 where it holds none.
     pub oldest_in_flight_ms: u64,
+    /// The partitions that it has, those that were revoked and are not confirmed too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<u32>,
 }

@@ -11,6 +11,7 @@ mod incarnation;
 mod membership;
 mod ownership;
 mod panic_recovery;
+mod partitions;
 mod pause;
 mod persistence;
 mod read_ahead;
@@ -216,6 +217,7 @@ impl Owner {
             }
             self.drain_inbox(now_ms);
             self.expire(now_ms);
+            self.assign_partitions(now_ms);
             self.deliver(now_ms);
             self.raise_claim(now_ms);
             self.start_next_read(now_ms);
@@ -350,6 +352,10 @@ impl Owner {
                 for one in self.members.iter_mut().filter(|one| one.id == member) {
                     one.ack_timeout_ms = ack_timeout_ms;
                 }
+                Settled::Done
+            }
+            Message::ConfirmRevoked(member, partitions) => {
+                self.state.confirm_revoked(member, &partitions);
                 Settled::Done
             }
             Message::Leave(member) => {

@@ -26,6 +26,17 @@ pub(crate) struct GroupSettings {
     pub(crate) ordering: Ordering,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) filter: Option<FieldFilter>,
+    /// Each partition of the topic goes to one member at a time.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) partitioned: bool,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes the field by reference"
+)]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// Changes to what belongs to a group; `None` leaves it as it is.
@@ -52,6 +63,7 @@ impl GroupConfig {
             max_attempts: self.max_attempts,
             ordering: self.ordering,
             filter: self.filter.clone(),
+            partitioned: None,
         };
         request.check()?;
         Ok(request)
@@ -65,6 +77,7 @@ pub(crate) struct SettingsRequest {
     pub(crate) max_attempts: Option<u32>,
     pub(crate) ordering: Option<Ordering>,
     pub(crate) filter: Option<Filter>,
+    pub(crate) partitioned: Option<bool>,
 }
 
 impl Default for GroupSettings {
@@ -74,6 +87,7 @@ impl Default for GroupSettings {
             max_attempts: 5,
             ordering: Ordering::None,
             filter: None,
+            partitioned: false,
         }
     }
 }
@@ -94,6 +108,9 @@ impl GroupSettings {
         if let Some(filter) = &request.filter {
             self.filter = stored_filter(filter);
         }
+        if let Some(partitioned) = request.partitioned {
+            self.partitioned = partitioned;
+        }
         *self != before
     }
 }
@@ -112,6 +129,12 @@ impl GroupSettings {
             .is_some_and(|wanted| wanted != self.ordering)
         {
             return Some("ordering");
+        }
+        if request
+            .partitioned
+            .is_some_and(|wanted| wanted != self.partitioned)
+        {
+            return Some("partitioned");
         }
         let wanted = request.filter.as_ref().map(stored_filter);
         let is_other = wanted.is_some_and(|wanted| wanted != self.filter);

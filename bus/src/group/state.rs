@@ -23,7 +23,9 @@
 mod ack_publish;
 mod blocked_keys;
 mod leases;
+mod partitions;
 mod persistence;
+mod queues;
 mod read_ahead;
 mod settlement;
 mod slot;
@@ -33,10 +35,13 @@ mod undo;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]
+mod partition_tests;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use ack_publish::{AckPublishConflict, ConflictReason, MEMBER_LEFT};
 pub(crate) use leases::{Leased, MIN_EXTENSION_MS};
+pub(crate) use partitions::AssignmentChange;
 pub(crate) use settlement::{Retry, Settled};
 pub(crate) use stats::BlockedLane;
 pub(crate) use undo::NoUndo;
@@ -51,7 +56,8 @@ use super::settings::GroupSettings;
 use super::timers::Timers;
 use super::unsettled::Unsettled;
 use crate::options::Backoff;
-use prombus_store::StoredEvent;
+use partitions::Partitions;
+use queues::Queues;
 use slot::Slot;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -99,12 +105,10 @@ pub(crate) struct GroupState {
     settled_ahead: Ranges,
     /// Events above `head` that were delivered before the group was loaded.
     restored: BTreeMap<u64, RestoredEvent>,
-    /// `Ready` for the first time here, in log order. May hold some that a late acknowledgement has settled since.
-    fresh: VecDeque<StoredEvent>,
-    /// `Ready` again.
-    returning: BTreeMap<u64, StoredEvent>,
-    /// `Missing`: due, but their bytes have to be read again.
-    missing: BTreeSet<u64>,
+    /// `Ready` and `Missing` events.
+    queues: Queues,
+    /// Who holds which partition, where the group is partitioned.
+    partitions: Option<Partitions>,
     timers: Timers,
     /// How many are `Leased` or `Waiting`, each with one live timer.
     timed: usize,
@@ -170,9 +174,8 @@ impl GroupState {
             unsettled: Unsettled::new(),
             settled_ahead: Ranges::default(),
             restored: BTreeMap::new(),
-            fresh: VecDeque::new(),
-            returning: BTreeMap::new(),
-            missing: BTreeSet::new(),
+            queues: Queues::new(1),
+            partitions: None,
             timers: Timers::default(),
             timed: 0,
             lanes: Lanes::default(),
@@ -284,6 +287,9 @@ impl GroupState {
             has_left: false,
         };
         self.member_states.insert(member, member_state);
+        if let Some(partitions) = &mut self.partitions {
+            partitions.touch();
+        }
     }
 
     /// Gives a member leases of its own length.
@@ -324,9 +330,10 @@ impl GroupState {
         self.unsettled = Unsettled::new();
         self.settled_ahead.clear();
         self.restored.clear();
-        self.fresh.clear();
-        self.returning.clear();
-        self.missing.clear();
+        self.queues.clear();
+        if let Some(partitions) = &mut self.partitions {
+            partitions.leases_voided();
+        }
         self.timers.clear();
         self.timed = 0;
         self.lanes.clear();

@@ -3,9 +3,10 @@
 
 use super::credit::{ByteHold, Credit};
 use super::inbox::{Inbox, LeaseId, Message};
-use super::state::{Leased, MemberId};
+use super::state::{AssignmentChange, Leased, MemberId};
 use prombus_store::Clock;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
@@ -36,15 +37,51 @@ pub(crate) struct Subscriber {
     pub(crate) batch_size: usize,
     pub(crate) credit: Arc<Credit>,
     clock: Arc<dyn Clock>,
+    /// It follows a pattern, and topics wait to be joined.
+    has_waiting_topics: AtomicBool,
     mailbox: Mutex<Mailbox>,
     /// Notified when a chunk arrives or the mailbox is closed.
     arrived: Notify,
     /// Notified when a group is detached, for the follower of a pattern.
     group_detached: Notify,
+    /// Notified when partitions are assigned or revoked.
+    assignment_changed: Notify,
+}
+
+/// What has changed about the partitions that a subscription has of a topic.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Assignment {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// Partitions that go to another member, as soon as it is confirmed that this one is done with them.
+    pub revoked: Vec<u32>,
+    /// Partitions that come to this subscription from now on.
+    pub assigned: Vec<u32>,
+}
+
+impl Assignment {
+    /// Adds a later change. Returns the partitions that were assigned and revoked before anyone has seen it.
+    fn merge(&mut self, change: &AssignmentChange) -> Vec<u32> {
+        let is_unseen = |partition: &&u32| self.assigned.contains(partition);
+        let unseen: Vec<u32> = change.revoked.iter().filter(is_unseen).copied().collect();
+        self.assigned
+            .retain(|partition| !unseen.contains(partition));
+        let revoked = change.revoked.iter();
+        self.revoked
+            .extend(revoked.filter(|partition| !unseen.contains(partition)));
+        self.assigned.extend(&change.assigned);
+        for partitions in [&mut self.revoked, &mut self.assigned] {
+            partitions.sort_unstable();
+            partitions.dedup();
+        }
+        unseen
+    }
 }
 
 #[derive(Default)]
 struct Mailbox {
+    /// What has changed about partitions, one for each topic.
+    assignments: Vec<Assignment>,
     chunks: VecDeque<Chunk>,
     /// How many groups fill it.
     attached_groups: usize,
@@ -95,9 +132,11 @@ impl Subscriber {
             batch_size,
             credit: Arc::new(credit),
             clock,
+            has_waiting_topics: AtomicBool::new(false),
             mailbox: Mutex::new(mailbox),
             arrived: Notify::new(),
             group_detached: Notify::new(),
+            assignment_changed: Notify::new(),
         }
     }
 
@@ -158,6 +197,16 @@ impl Subscriber {
         self.lock().attached_groups
     }
 
+    /// Whether topics of its pattern wait to be joined.
+    pub(crate) fn has_waiting_topics(&self) -> bool {
+        self.has_waiting_topics.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_waiting_topics(&self, are_waiting: bool) {
+        self.has_waiting_topics
+            .store(are_waiting, Ordering::Relaxed);
+    }
+
     /// A group does not fill it any more; the last one closes it.
     pub(crate) fn detach_group(&self, topic: &Arc<str>, reason: Ended) {
         let mut mailbox = self.lock();
@@ -189,6 +238,54 @@ impl Subscriber {
 
     pub(crate) fn ended(&self) -> Option<Ended> {
         self.lock().ended
+    }
+
+    /// Notes partitions that were assigned to a member of one group, or revoked.
+    pub(crate) fn change_assignment(
+        &self,
+        topic: &Arc<str>,
+        (inbox, member): (&Arc<Inbox>, MemberId),
+        change: &AssignmentChange,
+    ) {
+        let mut mailbox = self.lock();
+        let pending = &mut mailbox.assignments;
+        let at = pending.iter().position(|one| one.topic == *topic);
+        let at = at.unwrap_or_else(|| {
+            pending.push(Assignment {
+                topic: topic.clone(),
+                ..Assignment::default()
+            });
+            pending.len() - 1
+        });
+        let unseen = pending[at].merge(change);
+        self.notify(mailbox);
+        self.assignment_changed.notify_one();
+        if !unseen.is_empty() {
+            // It never knew that it had them, so there is nothing to be done with.
+            inbox.push(Message::ConfirmRevoked(member, unseen));
+        }
+    }
+
+    /// What has changed about the partitions of one topic, where anything has. It comes before the events of partitions
+    /// that were assigned.
+    pub(crate) fn take_assignment(&self) -> Option<Assignment> {
+        let mut mailbox = self.lock();
+        let is_empty = mailbox.assignments.is_empty();
+        (!is_empty).then(|| mailbox.assignments.remove(0))
+    }
+
+    /// Waits for the next change; `None` once the mailbox is closed.
+    pub(crate) async fn next_assignment(&self) -> Option<Assignment> {
+        loop {
+            if let Some(assignment) = self.take_assignment() {
+                return Some(assignment);
+            }
+            if self.ended().is_some() {
+                self.assignment_changed.notify_one();
+                return None;
+            }
+            self.assignment_changed.notified().await;
+        }
     }
 
     /// Puts a chunk in; it comes back where the mailbox is closed, paused or stalled.
@@ -298,6 +395,9 @@ impl Subscriber {
     /// Wakes the waiting tasks after a chunk arrived or the mailbox was closed.
     fn notify(&self, mut mailbox: MutexGuard<'_, Mailbox>) {
         let poller = mailbox.poller.take();
+        if mailbox.ended.is_some() {
+            self.assignment_changed.notify_one();
+        }
         drop(mailbox);
         self.arrived.notify_one();
         if let Some(poller) = poller {

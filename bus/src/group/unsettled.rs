@@ -108,6 +108,16 @@ impl<T> Unsettled<T> {
             .chain(ring)
     }
 
+    /// The same, to change them.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
+        let ring = self.ring.iter_mut().zip(self.base..);
+        let ring = ring.filter_map(|(place, seq)| Some((seq, place.as_mut()?)));
+        self.stragglers
+            .iter_mut()
+            .map(|(&seq, value)| (seq, value))
+            .chain(ring)
+    }
+
     fn place(&self, seq: u64) -> Option<usize> {
         seq.checked_sub(self.base).map(|place| place as usize)
     }

@@ -2,6 +2,7 @@
 
 use crate::error::{InvalidPayload, PublishError, TooLarge};
 use crate::options::Limits;
+use crate::partition::partition_of_draft;
 use crate::publish::{PublishOptions, draft};
 use crate::schemas::TopicSchemas;
 use prombus_store::{Batch, StoredEvent};
@@ -20,6 +21,8 @@ pub struct Emitter {
     limits: Limits,
     /// What payloads are held against.
     schemas: Option<Arc<TopicSchemas>>,
+    /// How many partitions the topic has.
+    partitions: Option<u32>,
     pub(super) batch: Batch,
     /// The id of the event that is folded.
     cause: Option<String>,
@@ -34,11 +37,13 @@ impl Emitter {
         topic: &Arc<str>,
         limits: Limits,
         schemas: Option<Arc<TopicSchemas>>,
+        partitions: Option<u32>,
     ) -> Self {
         Self {
             topic: topic.clone(),
             limits,
             schemas,
+            partitions,
             batch: Batch::atomic(),
             cause: None,
             bytes: 0,
@@ -73,6 +78,7 @@ impl Emitter {
             ..*options
         };
         let mut draft = draft(&self.limits, &payload, &options)?;
+        draft.partition = partition_of_draft(&draft, self.partitions, || self.emitted);
         let stamped = match &self.schemas {
             Some(schemas) => schemas.stamp(&draft)?,
             None => None,

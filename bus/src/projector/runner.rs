@@ -268,14 +268,16 @@ impl<P: Projector> Runner<P> {
     async fn emitter(&self) -> Emitter {
         let mut failures = 0;
         loop {
-            let named = self.core.topics.checked(&self.output).ok();
-            let schemas = match named.and_then(|named| named.schemas) {
+            let named = self.core.topics.checked(&self.output);
+            let traits = named.map(|named| named.traits).unwrap_or_default();
+            let schemas = match traits.schemas {
                 Some(generation) => self.core.schemas.of(&self.output, generation).map(Some),
                 None => Ok(None),
             };
             match schemas {
                 Ok(schemas) => {
-                    return Emitter::new(&self.output, self.core.options.limits, schemas);
+                    let limits = self.core.options.limits;
+                    return Emitter::new(&self.output, limits, schemas, traits.partitions);
                 }
                 Err(error) => {
                     failures += 1;

@@ -4,6 +4,7 @@ use super::validate::{checked_payload, draft};
 use super::{BatchFuture, PublishOptions};
 use crate::core::Core;
 use crate::error::{InvalidPayload, PublishError};
+use crate::partition::partition_of_draft;
 use crate::schemas::TopicSchemas;
 use prombus_store::{Answer, Batch, CommitError, Receipt, Store};
 use serde::Serialize;
@@ -35,6 +36,7 @@ pub(super) struct TopicRun {
     known: bool,
     /// What its payloads are held against.
     schemas: Option<Arc<TopicSchemas>>,
+    partitions: Option<u32>,
 }
 
 impl PublishBatch {
@@ -133,6 +135,8 @@ impl PublishBatch {
         let payload = checked_payload(limits, topic, payload)?;
         let mut draft = draft(limits, &payload, options)?;
         let run = turn.as_ref().or(self.runs.last());
+        let partitions = run.and_then(|run| run.partitions);
+        draft.partition = partition_of_draft(&draft, partitions, || self.core.number());
         let schemas = run.and_then(|run| run.schemas.as_deref());
         let stamped = schemas.and_then(|schemas| schemas.stamp(&draft).transpose());
         let stamped = stamped.transpose()?;
@@ -150,7 +154,7 @@ impl PublishBatch {
     /// The run that begins with an event of another topic than the one before it.
     fn turn(&self, topic: &str) -> Result<TopicRun, PublishError> {
         let named = self.core.topics.checked(topic)?;
-        let schemas = match named.schemas {
+        let schemas = match named.traits.schemas {
             Some(generation) => Some(self.core.schemas.of(&named.topic, generation)?),
             None => None,
         };
@@ -159,6 +163,7 @@ impl PublishBatch {
             topic: named.topic,
             known: named.known,
             schemas,
+            partitions: named.traits.partitions,
         })
     }
 }

@@ -84,7 +84,7 @@ impl Upcaster {
 /// Loads the schemas of a topic, so that [`Upcaster::upcast`] need not wait for them.
 pub(crate) async fn load(core: &Core, topic: &str) -> Result<(), StoreFailed> {
     if let Ok(named) = core.topics.checked(topic)
-        && let Some(generation) = named.schemas
+        && let Some(generation) = named.traits.schemas
     {
         core.schemas.load(&named.topic, generation).await?;
     }
@@ -94,7 +94,7 @@ pub(crate) async fn load(core: &Core, topic: &str) -> Result<(), StoreFailed> {
 /// The event after the steps that later versions declare.
 fn declared(core: &Core, event: &StoredEvent) -> Option<StoredEvent> {
     let named = core.topics.checked(event.topic()).ok()?;
-    let schemas = core.schemas.of(&named.topic, named.schemas?).ok()?;
+    let schemas = core.schemas.of(&named.topic, named.traits.schemas?).ok()?;
     let mut headers = EventFields::of(event).headers;
     let from = headers.get(SCHEMA_VERSION_HEADER)?.clone();
     let (version, payload) = schemas.upcast(from.parse().ok()?, event.payload())?;

@@ -5,6 +5,7 @@ use crate::bus::Bus;
 use crate::core::{Closing, Core};
 use crate::error::{FollowError, InvalidField, TopicReplaced, UnknownTopic};
 use crate::names::check_topic;
+use crate::partition::PartitionSet;
 use prombus_store::{Page, ReadFrom, ReadLimit, Store, StoredEvent, TailWatch};
 use std::collections::HashMap;
 use std::fmt;
@@ -24,6 +25,8 @@ pub struct Follow {
     tail: TailWatch,
     closing: Closing,
     ahead: Ahead,
+    /// The partitions whose events are wanted, where not all are.
+    partitions: Option<PartitionSet>,
 }
 
 /// What a follower knows already: for some keys, everything up to a position.
@@ -61,12 +64,18 @@ impl Follow {
             tail,
             closing: core.closing(),
             ahead: Ahead::default(),
+            partitions: None,
         })
     }
 
     /// Leaves out what is known already.
     pub(super) fn without(self, ahead: Ahead) -> Self {
         Self { ahead, ..self }
+    }
+
+    /// Leaves out what is in other partitions.
+    pub(super) fn of_partitions(self, partitions: Option<PartitionSet>) -> Self {
+        Self { partitions, ..self }
     }
 
     /// The topic.
@@ -122,6 +131,9 @@ impl Follow {
             }
             let went_on = page.next_seq > self.next_seq;
             self.ahead.leave_out(&mut page.events, self.next_seq);
+            if let Some(partitions) = &self.partitions {
+                page.events.retain(|event| partitions.holds(event));
+            }
             self.next_seq = self.next_seq.max(page.next_seq);
             match page.events.is_empty() {
                 false => return Ok(Some(page)),

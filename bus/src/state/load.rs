@@ -11,6 +11,7 @@ use super::snapshot::{Marker, SnapshotRecord, marker_key};
 use crate::bus::Bus;
 use crate::core::Core;
 use crate::error::{FollowError, StateError, StateMoved};
+use crate::partition::PartitionSet;
 use prombus_store::StoredEvent;
 use std::collections::HashMap;
 use std::fmt;
@@ -29,6 +30,8 @@ pub struct LoadState {
     /// The table counts from here: everything up to it is in the table.
     position: u64,
     range: KeyRange,
+    /// The partitions whose keys are loaded, where not all are.
+    partitions: Option<PartitionSet>,
     ahead: HashMap<String, u64>,
     is_read: bool,
 }
@@ -65,6 +68,7 @@ impl Bus {
                 limit: LOAD_PAGE_KEYS,
                 ..KeyRange::default()
             },
+            partitions: None,
             ahead: HashMap::new(),
             is_read: false,
         })
@@ -72,6 +76,14 @@ impl Bus {
 }
 
 impl LoadState {
+    /// Loads and follows only the keys of these partitions, as a member does that has them in a partitioned group. All of a
+    /// topic without partitions are in the first one.
+    pub fn of_partitions(mut self, partitions: &[u32]) -> Self {
+        let count = self.core.topics.partitions(&self.topic).unwrap_or(1);
+        self.partitions = Some(PartitionSet::new(partitions, count));
+        self
+    }
+
     /// The topic.
     pub fn topic(&self) -> &Arc<str> {
         &self.topic
@@ -118,7 +130,9 @@ impl LoadState {
     pub fn follow(self) -> Result<Follow, FollowError> {
         let from_seq = self.position + 1;
         let follow = Follow::new(&self.core, &self.topic, from_seq)?;
-        Ok(follow.without(Ahead::new(self.ahead)))
+        Ok(follow
+            .without(Ahead::new(self.ahead))
+            .of_partitions(self.partitions))
     }
 
     /// Takes a record of the table in, and notes if it is newer than the table.
@@ -134,6 +148,11 @@ impl LoadState {
                 (record.key, record.source_seq, record.state)
             }
         };
+        if let Some(partitions) = &self.partitions
+            && !partitions.holds_key(&key)
+        {
+            return None;
+        }
         if seq > self.position {
             self.ahead.insert(key, seq);
         }

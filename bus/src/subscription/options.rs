@@ -17,7 +17,7 @@ const MAX_MEMBER_BYTES: usize = 256;
 
 /// The options of a subscription.
 ///
-/// `max_attempts`, `ordering` and `filter` belong to the group: the subscription that makes it decides them, `None` is
+/// `max_attempts`, `ordering`, `filter` and `partitioned` belong to the group: the subscription that makes it decides them, `None` is
 /// what the group has, and another value is refused. They are changed with [`crate::Bus::configure_group`].
 #[derive(Debug, Clone)]
 pub struct SubscribeOptions {
@@ -37,6 +37,9 @@ pub struct SubscribeOptions {
     pub filter: Option<Filter>,
     /// More topics, or patterns of them, that come in through the same subscription.
     pub topics: Vec<String>,
+    /// Each partition of the topic goes to one member at a time: those of each member are told by
+    /// [`Subscription::next_assignment`](crate::Subscription::next_assignment). Not so for a new group.
+    pub partitioned: Option<bool>,
     /// A handler that succeeds does not acknowledge; it has to do so itself.
     pub manual_ack: bool,
     /// How many handlers run at a time.
@@ -61,6 +64,7 @@ impl Default for SubscribeOptions {
             ordering: None,
             filter: None,
             topics: Vec::new(),
+            partitioned: None,
             manual_ack: false,
             concurrency: 1,
             member: None,
@@ -112,6 +116,7 @@ impl SubscribeOptions {
             max_attempts: self.max_attempts,
             ordering: self.ordering,
             filter: self.filter.clone(),
+            partitioned: self.partitioned,
         }
     }
 }

@@ -20,6 +20,7 @@ mod in_doubt;
 mod leases;
 mod memory;
 mod ordering;
+mod partitions;
 mod pause;
 mod projector_crash;
 mod projectors;

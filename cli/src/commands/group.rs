@@ -322,15 +322,35 @@ fn print_info(group: &GroupInfo) -> anyhow::Result<()> {
         .iter()
         .map(|member| {
             let state = if member.paused { "paused" } else { "open" };
-            vec![
+            let mut row = vec![
                 member.name.clone(),
                 state.to_owned(),
                 member.in_flight.to_string(),
                 member.max_in_flight.to_string(),
-            ]
+            ];
+            row.extend(
+                group
+                    .partitions
+                    .map(|_| show_partitions(&member.partitions)),
+            );
+            row
         })
         .collect();
-    table::print(&["member", "state", "in flight", "at most"], &rows)
+    let headings = ["member", "state", "in flight", "at most", "partitions"];
+    let shown = headings.len() - usize::from(group.partitions.is_none());
+    table::print(&headings[..shown], &rows)
+}
+
+/// Numbers in ascending order, with ranges for those in a row.
+fn show_partitions(partitions: &[u32]) -> String {
+    let runs = partitions.chunk_by(|one, next| one + 1 == *next);
+    let runs: Vec<String> = runs
+        .map(|run| match run {
+            [first, .., last] => format!("{first}-{last}"),
+            one => one.iter().map(u32::to_string).collect(),
+        })
+        .collect();
+    runs.join(",")
 }
 
 fn print_seek(reply: &SeekReply) -> anyhow::Result<()> {

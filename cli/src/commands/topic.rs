@@ -41,7 +41,8 @@ enum Subcommands {
     #[command(after_help = "Examples:
   prombus topic set heartbeats --durability os --retention 3d
   prombus topic set states --compaction true --snapshot-topic states.snapshot
-  prombus topic set logs --max-bytes 10GiB --max-events none")]
+  prombus topic set logs --max-bytes 10GiB --max-events none
+  prombus topic set orders --partitions 16")]
     Set(Set),
     /// Forget all events of a topic; sequence numbers go on where they were
     #[command(after_help = "Examples:
@@ -83,6 +84,12 @@ struct Set {
     /// with _transitive
     #[arg(long, value_name = "MODE")]
     schema: Option<prombus::Compatibility>,
+    /// Spread keys over so many partitions, which the members of a partitioned group share
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    partitions: Option<u32>,
+    /// Change the number of partitions: keys go to other partitions then, and are not in order across the change
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Debug, Args)]
@@ -174,8 +181,10 @@ impl Set {
         if let Some(mode) = self.schema {
             config.schema = Some(mode.to_string());
         }
+        config.partitions = self.partitions.or(config.partitions);
         let body = serde_json::to_vec(&config)?;
-        remote.send(Method::PUT, &path(&self.topic), &body)
+        let query = if self.force { "?force=true" } else { "" };
+        remote.send(Method::PUT, &format!("{}{query}", path(&self.topic)), &body)
     }
 }
 
@@ -218,6 +227,7 @@ fn kept(config: &TopicConfig) -> String {
     words.extend(config.compaction.then(|| "compacted".to_owned()));
     let snapshot = config.snapshot_topic.as_ref();
     words.extend(snapshot.map(|topic| format!("snapshot in {topic}")));
+    words.extend(config.partitions.map(|count| format!("{count} partitions")));
     let schema = config.schema.as_ref();
     words.extend(schema.map(|mode| format!("schema {mode}")));
     words.join(", ")

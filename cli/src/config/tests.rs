@@ -73,8 +73,8 @@ fn an_unknown_key_is_named_with_where_it_stands() {
         error.contains("PROMBUS_STROE") && error.contains("stroe"),
         "{error}"
     );
-    let error = refused("[[topics]]\nname = \"t\"\npartitions = 3", &[], "");
-    assert!(error.contains("partitions"), "{error}");
+    let error = refused("[[topics]]\nname = \"t\"\npartition = 3", &[], "");
+    assert!(error.contains("partition"), "{error}");
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub(crate) struct TopicEntry {
     compaction: bool,
     snapshot_topic: Option<String>,
     snapshot_interval: Option<Age>,
+    /// How many partitions its keys are spread over. Left out, it stays as it is.
+    partitions: Option<u32>,
     /// What a new version of its schema has to be beside the earlier ones.
     schema: Option<String>,
     /// Headers that `/find` looks up.
@@ -73,8 +75,8 @@ impl TopicEntry {
             compaction: self.compaction,
             snapshot_topic: self.snapshot_topic.clone(),
             snapshot_interval_ms: self.snapshot_interval.map(|age| age.ms),
+            partitions: self.partitions,
             schema: self.schema.as_ref().and_then(|mode| mode.parse().ok()),
-            ..TopicConfig::default()
         }
     }
     /// The same as the body of `PUT /topics/:topic`.
@@ -87,7 +89,7 @@ impl TopicEntry {
             compaction: self.compaction,
             snapshot_topic: self.snapshot_topic.clone(),
             snapshot_interval: self.snapshot_interval,
-            partitions: None,
+            partitions: self.partitions,
             schema: self.schema.clone(),
         }
     }

@@ -47,7 +47,11 @@ async fn declare_all(bus: &Bus, topics: &[TopicEntry]) -> Result<(), (String, Ad
         }
         let declared = match present {
             Ok(info) if TopicConfig::of(&info) == wanted => Ok(()),
-            Ok(_) => bus.configure_topic(&topic.name, &wanted).await,
+            Ok(info) => {
+                let present = TopicConfig::of(&info).partitions;
+                wanted.partitions = wanted.partitions.or(present);
+                bus.configure_topic(&topic.name, &wanted).await
+            }
             Err(AdminError::UnknownTopic(_)) => bus.create_topic(&topic.name, &wanted).await,
             Err(error) => Err(error),
         };

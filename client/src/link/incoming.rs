@@ -13,7 +13,7 @@ use crate::subscription::shared::{QueuedDelivery, Shared};
 use crate::subscription::{Context, Event};
 use prombus_api::Code;
 use prombus_api::frames::{
-    ErrorFrame, EventFrame, OkFrame, PublishedFrame, ServerFrame, ServerFrames,
+    ErrorFrame, EventFrame, OkFrame, Partitions, PublishedFrame, ServerFrame, ServerFrames,
 };
 use std::sync::Arc;
 
@@ -40,6 +40,21 @@ impl Session<'_> {
                 }
                 Ok(ServerFrame::Ok(ok)) => self.ok(&ok),
                 Ok(ServerFrame::Error(error)) => self.error(&error),
+                Ok(ServerFrame::Assign(assigned)) => {
+                    // Their events come behind it.
+                    self.change_partitions(&assigned, |shared| {
+                        shared.assign(&assigned.topic, &assigned.partitions);
+                    });
+                    Ok(())
+                }
+                Ok(ServerFrame::Revoke(revoked)) => {
+                    // What came before it is dropped with the rest.
+                    let delivered = self.deliver(current.take().as_ref());
+                    self.change_partitions(&revoked, |shared| {
+                        shared.revoke(&revoked.topic, &revoked.partitions);
+                    });
+                    delivered
+                }
                 // Frames that a newer server may send are not for this version.
                 Err(error) if error.code == Code::UnknownOp => Ok(()),
                 Err(error) => Err(self.violation(error.message)),
@@ -87,6 +102,15 @@ impl Session<'_> {
         }
         self.arriving.push(arrived);
         Ok(())
+    }
+
+    fn change_partitions(&mut self, frame: &Partitions<'_>, change: impl FnOnce(&Arc<Shared>)) {
+        let found = self
+            .routes
+            .find(&self.link.subscriptions, &frame.topic, &frame.group);
+        if let Some(entry) = found.and_then(|number| self.link.subscriptions.get(&number)) {
+            change(&entry.shared);
+        }
     }
 
     fn deliver(&mut self, current: Option<&Arc<Shared>>) -> Result<(), SessionEnd> {

@@ -8,8 +8,8 @@ use crate::id::Id;
 use crate::subscription::shared::Shared;
 use crate::subscription::{AckPublish, AckRun, Confirm, Ended, PendingSettle, SettleOp};
 use prombus_api::frames::{
-    Ack, Ids, Modack, Nack, Subscribe, write_ack, write_ack_publish, write_modack, write_nack,
-    write_pause, write_resume, write_subscribe, write_unsubscribe,
+    Ack, Ids, Modack, Nack, Partitions, Subscribe, write_ack, write_ack_publish, write_modack,
+    write_nack, write_pause, write_resume, write_revoked, write_subscribe, write_unsubscribe,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -94,6 +94,16 @@ impl Session<'_> {
         }
         for run in work.acks {
             self.write_acks(shared, &group, run);
+        }
+        // After what was settled of them.
+        for (topic, partitions) in work.revoked {
+            let corr = self.link.requests.add(Request::Settle);
+            let revoked = Partitions {
+                topic: Cow::Borrowed(&topic),
+                group: Cow::Borrowed(&group),
+                partitions,
+            };
+            self.push_control(|out| write_revoked(out, &revoked, Some(&corr)));
         }
         if work.has_more_acks {
             let is_same = |other: &Arc<Shared>| Arc::ptr_eq(other, shared);

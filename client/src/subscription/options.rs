@@ -28,6 +28,8 @@ pub struct SubscribeOptions {
     pub concurrency: usize,
     /// Events of earlier versions of their topic's schema come as ones of the latest.
     pub upcast: bool,
+    /// Each partition of the topic goes to one member at a time. Not so for a new group.
+    pub partitioned: Option<bool>,
 }
 
 /// The most handlers of one subscription.
@@ -47,6 +49,7 @@ impl Default for SubscribeOptions {
             manual_ack: false,
             concurrency: 1,
             upcast: false,
+            partitioned: None,
         }
     }
 }
@@ -77,6 +80,7 @@ impl SubscribeOptions {
             topics: self.topics.clone(),
             ordering: self.ordering,
             upcast: self.upcast.then_some(true),
+            partitioned: self.partitioned,
         }
     }
 }

@@ -5,8 +5,9 @@ mod connection;
 
 use super::delivery::{Context, Delivery};
 use super::event::Event;
+use super::partitions::{Assignment, HeldPartitions};
 use super::settle::{AckRun, Confirm, PendingSettle, SettleOp};
-use super::{Ended, SubscribeOptions};
+use super::{Ended, Next, SubscribeOptions};
 use crate::core::Core;
 use crate::error::{SettleError, SubscribeError};
 use crate::id::Id;
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) options: SubscribeOptions,
     inner: Mutex<Inner>,
     arrived: Notify,
+    /// Notified when partitions have come or gone.
+    assigned: Notify,
 }
 
 #[derive(Debug)]
@@ -53,6 +56,7 @@ struct Inner {
     opened: Option<oneshot::Sender<Result<(), SubscribeError>>>,
     /// Position and time of the last event that came.
     last: Option<(u64, u64)>,
+    partitions: HeldPartitions,
 }
 
 /// A delivery that waits to be taken.
@@ -69,6 +73,8 @@ pub(crate) struct PendingWork {
     /// Whether acknowledgements were left to gather.
     pub(crate) has_more_acks: bool,
     pub(crate) settles: Vec<PendingSettle>,
+    /// Partitions that the subscriber is done with, by topic.
+    pub(crate) revoked: Vec<(Arc<str>, Vec<u32>)>,
     pub(crate) is_paused: bool,
     pub(crate) is_gone: bool,
 }
@@ -105,6 +111,7 @@ impl Shared {
             group: group.map(Arc::from),
             opened: Some(opened),
             last: None,
+            partitions: HeldPartitions::default(),
         };
         Self {
             number: core.number(),
@@ -114,6 +121,7 @@ impl Shared {
             options,
             inner: Mutex::new(inner),
             arrived: Notify::new(),
+            assigned: Notify::new(),
         }
     }
 
@@ -173,6 +181,55 @@ impl Shared {
         let QueuedDelivery { event, context } = inner.queue.pop_front()?;
         inner.handed_out += 1;
         Some(Delivery::new(event, context, self.clone(), inner.epoch))
+    }
+
+    /// Waits for a change to the partitions.
+    pub(super) async fn next_assignment(&self) -> Option<Assignment> {
+        loop {
+            let assigned = self.assigned.notified();
+            let mut inner = self.inner();
+            if let Some(assignment) = inner.partitions.take() {
+                return Some(assignment);
+            }
+            if inner.ended.is_some() {
+                self.assigned.notify_one();
+                return None;
+            }
+            drop(inner);
+            assigned.await;
+        }
+    }
+
+    /// Waits for a change to the partitions or a delivery.
+    pub(super) async fn take_in_order(self: &Arc<Self>) -> Option<Next> {
+        loop {
+            let (arrived, assigned) = (self.arrived.notified(), self.assigned.notified());
+            if let Some(assignment) = self.inner().partitions.take() {
+                return Some(Next::Assignment(assignment));
+            }
+            match self.try_take_assigned() {
+                Ok(taken) => return taken.map(Next::Delivery),
+                Err(NothingYet) => {}
+            }
+            tokio::select! {
+                () = arrived => {}
+                () = assigned => {}
+            }
+        }
+    }
+
+    /// A delivery, unless partitions have changed since it was looked.
+    fn try_take_assigned(self: &Arc<Self>) -> Result<Option<Delivery>, NothingYet> {
+        if self.inner().partitions.has_changes() {
+            self.assigned.notify_one();
+            return Err(NothingYet);
+        }
+        self.try_take()
+    }
+
+    pub(super) fn confirm_revoked(self: &Arc<Self>, topic: &str, partitions: &[u32]) {
+        self.inner().partitions.confirm(topic, partitions);
+        self.mark_dirty();
     }
 
     pub(super) fn ended(&self) -> Option<Ended> {

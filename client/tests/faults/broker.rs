@@ -287,6 +287,7 @@ impl State {
             Request::Modack(_) => self.group.extended += 1,
             Request::Pause(_) => self.seen.push("PAUSE".to_owned()),
             Request::Resume(_) => self.seen.push("RESUME".to_owned()),
+            Request::Revoked(_) => self.seen.push("REVOKED".to_owned()),
             Request::Unsubscribe(_) => self.seen.push("UNSUBSCRIBE".to_owned()),
         }
         if corr.is_some() {

@@ -52,12 +52,19 @@ pub(super) async fn put(mut call: Call) -> Result<Response, ApiError> {
             .as_ref()
             .and_then(|info| TopicConfig::of(info).schema),
     };
-    let config = TopicConfig {
+    let mut config = TopicConfig {
         schema,
         ..bus_config(wanted)
     };
+    let is_forced = call.query()?.flag("force")?.unwrap_or(false);
     match present {
-        Some(_) => bus.configure_topic(&call.topic, &config).await?,
+        Some(info) => {
+            config.partitions = config.partitions.or(TopicConfig::of(&info).partitions);
+            match is_forced {
+                true => bus.repartition_topic(&call.topic, &config).await?,
+                false => bus.configure_topic(&call.topic, &config).await?,
+            }
+        }
         None => bus.create_topic(&call.topic, &config).await?,
     }
     described(&call)

@@ -19,7 +19,9 @@ use crate::gateway::Gateway;
 use crate::limits::ConnectionLimits;
 use crate::peer::Peer;
 use prombus_api::Code;
-use prombus_api::frames::{Ack, ClientFrame, ClientFrames, GroupName, Ids, Publish, Request};
+use prombus_api::frames::{
+    Ack, ClientFrame, ClientFrames, GroupName, Ids, Partitions, Publish, Request,
+};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -99,6 +101,7 @@ impl Dispatcher {
             }
             Request::Pause(name) => self.pause(name, corr, true),
             Request::Resume(name) => self.pause(name, corr, false),
+            Request::Revoked(revoked) => self.confirm_revoked(revoked, corr),
             Request::Subscribe(subscribe) => self.subscribe(subscribe, corr).await,
             Request::Unsubscribe(name) => self.unsubscribe(name, corr).await,
         };
@@ -245,6 +248,23 @@ impl Dispatcher {
             true => member.control.pause(),
             false => member.control.resume(),
         }
+        let corr = corr.map(Box::from);
+        self.replies.push(Reply::Ok { corr });
+        Ok(())
+    }
+
+    /// REVOKED: the client is done with partitions. What it settled of them before counts first.
+    fn confirm_revoked(
+        &mut self,
+        revoked: &Partitions<'_>,
+        corr: Option<&str>,
+    ) -> Result<(), ApiError> {
+        self.flush();
+        let (member, _) = self
+            .subscriptions
+            .find_for(&revoked.topic, &revoked.group)?;
+        let partitions = revoked.partitions.clone();
+        member.control.confirm_revoked(&revoked.topic, partitions);
         let corr = corr.map(Box::from);
         self.replies.push(Reply::Ok { corr });
         Ok(())

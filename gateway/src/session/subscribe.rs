@@ -153,6 +153,7 @@ fn bus_options(options: &options::SubscribeOptions) -> Result<SubscribeOptions, 
         topics: options.topics.clone(),
         manual_ack: true,
         upcast: options.upcast.unwrap_or(false),
+        partitioned: options.partitioned,
         ..defaults
     })
 }

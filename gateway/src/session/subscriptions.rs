@@ -9,7 +9,8 @@ use crate::in_flight::{InFlight, Transport};
 use crate::limits::{ConnectionLimits, Limit};
 use prombus::{Delivery, Ended, Subscription, SubscriptionControl};
 use prombus_api::Code;
-use prombus_api::frames::{DeliveryContext, write_event};
+use prombus_api::frames::{DeliveryContext, Partitions, write_assign, write_event, write_revoke};
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -266,6 +267,7 @@ impl Subscriptions {
                     return Delivered::Throttled { again_ms };
                 }
             };
+            member.write_assignments(outbound);
             let polled = member.poll(granted, room, &mut self.deliveries);
             limits.give_back_deliveries(granted - self.deliveries.len() as u32);
             match polled {
@@ -295,6 +297,29 @@ impl Member {
         let mut context = Context::from_waker(&self.waker);
         self.subscription
             .poll_batch(&mut context, limit as usize, limit_bytes, deliveries)
+    }
+
+    /// Tells which partitions it has from now on, before their events.
+    fn write_assignments(&self, outbound: &mut Outbound) {
+        while let Some(assignment) = self.subscription.take_assignment() {
+            for (partitions, write) in [
+                (
+                    assignment.revoked,
+                    write_revoke as fn(&mut Vec<u8>, &Partitions<'_>),
+                ),
+                (assignment.assigned, write_assign),
+            ] {
+                if partitions.is_empty() {
+                    continue;
+                }
+                let frame = Partitions {
+                    topic: Cow::Borrowed(&assignment.topic),
+                    group: Cow::Borrowed(&self.group),
+                    partitions,
+                };
+                outbound.frame(|out| write(out, &frame));
+            }
+        }
     }
 
     fn write(

@@ -22,6 +22,7 @@ use std::sync::Arc;
 pub(super) const HEAD_BYTES: usize = 44;
 pub(super) const ID_AT: usize = br#"{"id":""#.len();
 const BEFORE_SEQ: usize = br#"","seq":"#.len();
+const BEFORE_PARTITION: &[u8] = br#","partition":"#;
 const BEFORE_KEY: usize = br#","key":""#.len();
 
 pub(super) const CLIENT_ID: u8 = 1 << 1;
@@ -189,6 +190,22 @@ impl StoredEvent {
         let bytes = self.key_bytes()?;
         let at = self.key_at();
         Some(unescape(text(&self.body()[at..at + bytes])))
+    }
+
+    /// Its partition, where its topic was partitioned when it was published.
+    pub fn partition(&self) -> Option<u32> {
+        // It follows the key, or the seq where there is no key.
+        let at = match self.key_bytes() {
+            Some(bytes) => self.key_at() + bytes + 1,
+            None => self.key_at() - BEFORE_KEY,
+        };
+        let rest = self.body().get(at..)?.strip_prefix(BEFORE_PARTITION)?;
+        let mut digits = rest.iter().take_while(|byte| byte.is_ascii_digit());
+        let add = |number: u32, byte: &u8| {
+            let number = number.checked_mul(10)?;
+            number.checked_add(u32::from(byte - b'0'))
+        };
+        digits.try_fold(0, add)
     }
 
     /// Its payload as JSON.

@@ -20,6 +20,7 @@ pub(super) fn write_client(frame: &ClientFrame<'_>) -> String {
         Request::Modack(modack) => write_modack(&mut out, modack, corr),
         Request::Pause(name) => write_pause(&mut out, &name.topic, &name.group, corr),
         Request::Resume(name) => write_resume(&mut out, &name.topic, &name.group, corr),
+        Request::Revoked(revoked) => write_revoked(&mut out, revoked, corr),
     }
     String::from_utf8(out).unwrap()
 }
@@ -93,6 +94,14 @@ fn request() -> impl Strategy<Value = Request<'static>> {
         publish().prop_map(Request::Publish),
         subscribe().prop_map(Request::Subscribe),
         name().prop_map(Request::Unsubscribe),
+        (name(), prop::collection::vec(any::<u32>(), 1..4)).prop_map(|(name, partitions)| {
+            let GroupName { topic, group } = name;
+            Request::Revoked(Partitions {
+                topic,
+                group,
+                partitions,
+            })
+        }),
         (name(), ids(), prop::collection::vec(publish(), 0..3)).prop_map(|(name, ids, publish)| {
             let GroupName { topic, group } = name;
             Request::Ack(Ack {
@@ -205,6 +214,7 @@ fn subscribe_options() -> impl Strategy<Value = SubscribeOptions> {
         texts(),
         ordering,
         any::<Option<bool>>(),
+        any::<Option<bool>>(),
     );
     (prop::option::of(position()), sizes, rest).prop_map(|(start, sizes, rest)| SubscribeOptions {
         start,
@@ -217,6 +227,7 @@ fn subscribe_options() -> impl Strategy<Value = SubscribeOptions> {
         topics: rest.2,
         ordering: rest.3,
         upcast: rest.4,
+        partitioned: rest.5,
     })
 }
 

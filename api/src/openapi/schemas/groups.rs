@@ -92,7 +92,13 @@ pub(super) fn info() -> Value {
     object(
         "A group as it stands.",
         fields,
-        vec![("paused_since_ms", since)],
+        vec![
+            ("paused_since_ms", since),
+            (
+                "partitions",
+                count("How many partitions its members share, where it is partitioned."),
+            ),
+        ],
     )
 }
 
@@ -110,7 +116,13 @@ fn member() -> Value {
                 count("How long it has held the event that it holds longest."),
             ),
         ],
-        vec![],
+        vec![(
+            "partitions",
+            list(
+                "The partitions that it has.",
+                &count("A partition, from 0."),
+            ),
+        )],
     )
 }
 

@@ -294,6 +294,7 @@ fn group() -> GroupInfo {
         max_in_flight: 1,
         room: 1,
         oldest_in_flight_ms: 1,
+        partitions: vec![1],
     };
     GroupInfo {
         topic: text(),
@@ -308,6 +309,7 @@ fn group() -> GroupInfo {
         ordering: Ordering::Key,
         paused: true,
         paused_since_ms: Some(1),
+        partitions: Some(1),
         members: vec![member],
         in_flight: 1,
         waiting: 1,

@@ -205,6 +205,7 @@ impl Owner {
             ordering: settings.ordering,
             filter: settings.filter.clone(),
             paused_since_ms: self.state.paused_since_ms(),
+            partitions: self.state.partition_count(),
             members: self.member_infos(now_ms),
             in_flight: stages.leased,
             waiting: stages.waiting,
@@ -217,16 +218,18 @@ impl Owner {
 
     fn member_infos(&self, now_ms: u64) -> Vec<MemberInfo> {
         let oldest = self.state.oldest_leases();
+        let mut assignments = self.state.assignments();
         let held_ms = |start_ms: &u64| now_ms.saturating_sub(*start_ms);
-        let info = |member: &super::Member| MemberInfo {
+        let mut info = |member: &super::Member| MemberInfo {
             name: member.subscriber.name.clone(),
             paused: member.subscriber.is_paused(),
             in_flight: self.state.held_by(member.id),
             max_in_flight: member.subscriber.credit.limit(),
             room: member.subscriber.credit.room(),
             oldest_in_flight_ms: oldest.get(&member.id).map_or(0, held_ms),
+            partitions: assignments.remove(&member.id).unwrap_or_default(),
         };
-        self.members.iter().map(info).collect()
+        self.members.iter().map(&mut info).collect()
     }
 
     async fn explain(&mut self) -> Result<Explanation, GroupError> {

@@ -45,7 +45,11 @@ impl Owner {
             return;
         }
         // Each gets its share of what is there, so that a few events spread over all.
-        let share = self.state.ready().div_ceil(self.members.len().max(1));
+        let share = match self.state.partition_count() {
+            None => self.state.ready().div_ceil(self.members.len().max(1)),
+            // What is there of a partition is its holder's.
+            Some(_) => self.state.ready(),
+        };
         let mut without_room = 0;
         while self.state.ready() > 0 && without_room < self.members.len() {
             self.turn = (self.turn + 1) % self.members.len();
@@ -108,7 +112,8 @@ impl Owner {
             let reservation = &mut self.reservations[at];
             let bytes = reservation.bytes.bytes();
             let wanted = wanted.min(reservation.count);
-            let events = credit.take_reserved(self.state.ready_within(wanted, bytes));
+            let ready = self.state.ready_within(member.id, wanted, bytes);
+            let events = credit.take_reserved(ready);
             reservation.count -= events;
             Room {
                 events,
@@ -120,8 +125,9 @@ impl Owner {
                 credit.enqueue(&self.inbox);
                 return None;
             }
+            let ready = self.state.ready_within(member.id, wanted, bytes);
             Room {
-                events: credit.take(self.state.ready_within(wanted, bytes), &self.inbox),
+                events: credit.take(ready, &self.inbox),
                 reservation: None,
             }
         };
@@ -159,11 +165,16 @@ impl Owner {
         if !subscriber.is_open() {
             return false;
         }
-        let wanted = share.min(subscriber.batch_size).min(self.state.ready());
+        let member = self.members[turn].id;
+        let wanted = share
+            .min(subscriber.batch_size)
+            .min(self.state.ready_for(member));
+        if wanted == 0 {
+            return false;
+        }
         let Some(room) = self.take_room(turn, wanted) else {
             return false;
         };
-        let member = self.members[turn].id;
         let mut leased = Vec::with_capacity(room.events);
         self.state.lease(member, room.events, now_ms, &mut leased);
         compact(&mut leased, self.core.memory.used_bytes());

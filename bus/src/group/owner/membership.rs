@@ -42,6 +42,7 @@ impl Owner {
         let now_ms = self.core.monotonic_ms();
         self.state = GroupState::from_record(record, rules, now_ms);
         self.state.resume_counts(counts);
+        self.take_partitions();
         self.filter = self.stored_filter();
         self.existence = Existence::Stored {
             version: stored.version,
@@ -115,6 +116,9 @@ impl Owner {
             state.settings_mut().clone_from(&pattern.settings);
         }
         state.settings_mut().apply(&join.settings);
+        if state.settings().partitioned {
+            self.check_partitioned(join.pattern.is_some())?;
+        }
         state.resume_counts(counts);
         self.existence = if self.name.ephemeral {
             Existence::Ephemeral
@@ -157,6 +161,7 @@ impl Owner {
             }
         };
         self.state = state;
+        self.take_partitions();
         self.is_clean_at(self.state.changes());
         Ok(())
     }

@@ -37,6 +37,7 @@ impl Owner {
             tokio::time::sleep(Duration::from_millis(REST_MS)).await;
             let replaced = self.state.clone();
             if self.load().await.is_ok() {
+                self.revoke_all(replaced.assignments());
                 if self.existence == Existence::Absent {
                     return Some(Stop::Abandoning(Ended::GroupRemoved));
                 }

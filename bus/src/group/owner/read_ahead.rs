@@ -1,9 +1,10 @@
 //! Reading ahead: what is new, and what failed and is due again, never more events or bytes than members can take now.
 
-use super::{Owner, Stop};
+use super::{Member, Owner, Stop};
 use crate::dead_letters::is_for_another_group;
 use crate::filter::Filter;
 use crate::group::lanes::Lane;
+use crate::group::state::MemberId;
 use crate::group::subscriber::Ended;
 use prombus_store::{Answer, Page, ReadError, ReadFrom, ReadLimit, StoredEvent};
 
@@ -84,10 +85,15 @@ impl Owner {
         let is_claimed = tail_seq <= self.claimed_to();
         let tail_seq = tail_seq.min(self.claimed_to());
         let unread = (tail_seq + 1).saturating_sub(self.state.read_from());
-        let wanted = match self.state.has_missing() {
+        let new_events = (unread as usize).min(self.state.window_left());
+        let has_missing = self.has_readable_missing();
+        let wanted = match has_missing {
             true => AGAIN_SPAN as usize,
-            false => (unread as usize).min(self.state.window_left()),
+            false => new_events,
         };
+        if wanted > 0 {
+            self.shed_for_others();
+        }
         // No member has room for what is ready already.
         let is_full = self.state.ready() > 0;
         let (reserved, bytes) = if is_full {
@@ -96,7 +102,10 @@ impl Owner {
             let wanted = wanted.min(READ_EVENTS);
             self.reserve(wanted, self.page_bytes(self.page_events(wanted)))
         };
-        if let Some((first, last)) = self.state.missing(AGAIN_SPAN, reserved) {
+        let again = self
+            .state
+            .missing(AGAIN_SPAN, reserved, |member| self.has_room(member));
+        if let Some((first, last)) = again {
             let events = (last - first) as usize + 1;
             self.begin_read(first, ReadLimit { events, bytes }, Purpose::Again);
         } else if reserved > 0 {
@@ -107,11 +116,47 @@ impl Owner {
         } else {
             // What is not claimed yet is read when the claim is written.
             self.awaiting_tail = unread == 0 && is_claimed;
-            match is_full || wanted > 0 {
+            match is_full || wanted > 0 || self.state.has_missing() {
                 true => self.queue_for_credit(),
                 false => self.leave_credit_queues(),
             }
         }
+    }
+
+    /// In a partitioned group what is ready may wait for a member without room while others have nothing: it is read again
+    /// when its member has room.
+    fn shed_for_others(&mut self) {
+        if self.state.partition_count().is_none() || self.state.ready() == 0 {
+            return;
+        }
+        let is_idle =
+            |member: &Member| self.has_room(member.id) && self.state.ready_for(member.id) == 0;
+        if self.members.iter().any(is_idle) {
+            self.state.shed_ready();
+            self.page = None;
+        }
+    }
+
+    /// Whether events whose bytes have to be read again could be given to anyone.
+    fn has_readable_missing(&self) -> bool {
+        match self.state.partition_count() {
+            None => self.state.has_missing(),
+            Some(_) => {
+                let first = self.state.missing(1, 1, |member| self.has_room(member));
+                first.is_some()
+            }
+        }
+    }
+
+    /// Whether a member takes events now, or has room reserved for some.
+    fn has_room(&self, member: MemberId) -> bool {
+        let members = self.members.iter();
+        let subscriber = members
+            .filter(|one| one.id == member)
+            .map(|one| &one.subscriber)
+            .next();
+        subscriber.is_some_and(|one| one.is_open() && one.credit.has_room(&self.inbox))
+            || self.reservations.iter().any(|one| one.member == member)
     }
 
     /// Takes in what a read brought.
@@ -193,11 +238,12 @@ impl Owner {
 
     /// Where other groups hold the credit of a subscription, being in the queue is what brings the wake-up.
     fn queue_for_credit(&self) {
-        for member in self
-            .members
-            .iter()
-            .filter(|member| member.subscriber.is_open())
-        {
+        // Of a partitioned group some have room and nothing to take, which is not worth waking up for.
+        let is_waiting = |member: &&Member| {
+            let is_partitioned = self.state.partition_count().is_some();
+            member.subscriber.is_open() && !(is_partitioned && self.has_room(member.id))
+        };
+        for member in self.members.iter().filter(is_waiting) {
             member.subscriber.credit.enqueue(&self.inbox);
         }
     }

@@ -70,7 +70,7 @@ impl GroupState {
                 Some(Stage::PinnedLate { due_ms }) => {
                     self.set_stage(seq, Stage::BlockedByKey { due_ms });
                     if self.schedule(seq, now_ms) {
-                        self.missing.insert(seq);
+                        self.set_missing(seq);
                     }
                 }
                 // The cursor was set meanwhile.
@@ -125,9 +125,7 @@ impl GroupState {
             Stage::Ready | Stage::Missing | Stage::BlockedByKey { .. } | Stage::DeadLettering => 0,
         };
         slot.stage = Stage::PinnedLate { due_ms };
-        self.missing.remove(&seq);
-        // A fresh one is skipped when it comes up.
-        self.returning.remove(&seq);
+        self.queues.remove(slot.queue, seq);
     }
 
     /// Not so any more where the cursor was set meanwhile.

@@ -26,7 +26,7 @@ impl GroupState {
     pub(super) fn free_lane(&mut self, lane: Lane, now_ms: u64) {
         if let Some(next) = self.lanes.advance(lane) {
             if self.schedule(next, now_ms) {
-                self.missing.insert(next);
+                self.set_missing(next);
             }
         } else if self.blocked_keys.is_blocked(lane) {
             self.refills.insert(lane);
@@ -91,8 +91,11 @@ impl GroupState {
             None => (None, 0),
         };
         let due_ms = self.held_until_ms(seq).max(due_ms);
+        let (partition, queue) = self.place_of(&event);
         let slot = Slot {
             stage: Stage::BlockedByKey { due_ms },
+            queue,
+            partition,
             lane: Some(lane),
             client_id: self.record_client_id(&event),
             history,
@@ -100,7 +103,7 @@ impl GroupState {
         self.unsettled.insert(seq, slot);
         if self.lanes.enter(lane, seq) && self.schedule(seq, now_ms) {
             self.set_stage(seq, Stage::Ready);
-            self.returning.insert(seq, event);
+            self.queues.push_returning(queue, event);
         }
     }
 }

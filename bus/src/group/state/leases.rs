@@ -2,7 +2,7 @@
 
 use super::settlement::{Retry, Settled};
 use super::slot::{Lease, Stage};
-use super::{GroupState, MemberId};
+use super::{GroupState, MemberId, Partitions};
 use crate::group::settings::MAX_ACK_TIMEOUT_MS;
 use prombus_store::StoredEvent;
 
@@ -40,10 +40,13 @@ impl GroupState {
         let timeout_ms = own_ms.unwrap_or(self.rules.settings.ack_timeout_ms);
         let deadline_ms = now_ms.saturating_add(timeout_ms);
         let wanted = out.len() + count;
-        while out.len() < wanted {
-            let returning = self.returning.pop_first().map(|(_, event)| event);
-            let Some(event) = returning.or_else(|| self.fresh.pop_front()) else {
-                break;
+        let mut queues = self.ready_queues_of(member).into_iter().peekable();
+        while out.len() < wanted
+            && let Some(&queue) = queues.peek()
+        {
+            let Some(event) = self.queues.pop(queue) else {
+                queues.next();
+                continue;
             };
             let seq = event.seq();
             let Some(slot) = self.unsettled.get_mut(seq) else {
@@ -61,6 +64,9 @@ impl GroupState {
                 deadline_ms,
             });
             let attempt = slot.attempt();
+            if let Some(partitions) = &mut self.partitions {
+                partitions.leased(queue);
+            }
             if let Some(id) = &slot.client_id {
                 self.client_ids.insert(id.clone(), seq);
             }
@@ -76,6 +82,7 @@ impl GroupState {
             });
         }
         self.count_leases(member, count - (wanted - out.len()));
+        self.turn_partitions();
     }
 
     /// Moves a lease's deadline to `now + max(1000, extend_ms)`, and no further than a week.
@@ -117,8 +124,7 @@ impl GroupState {
                 && (lease.member, lease.number) == (member, number)
             {
                 self.end_lease(seq);
-                self.set_stage(seq, Stage::Missing);
-                self.missing.insert(seq);
+                self.set_missing(seq);
                 self.counts.returned += 1;
             }
         }
@@ -137,6 +143,9 @@ impl GroupState {
             .collect();
         for seq in held {
             self.fail(seq, reason, Retry::AtOnce, now_ms);
+        }
+        if let Some(partitions) = &mut self.partitions {
+            partitions.touch();
         }
         if let Some(member_state) = self.member_states.get_mut(&member) {
             member_state.has_left = true;
@@ -158,8 +167,7 @@ impl GroupState {
             };
             if let Stage::Waiting { .. } = slot.stage {
                 self.timed -= 1;
-                self.set_stage(seq, Stage::Missing);
-                self.missing.insert(seq);
+                self.set_missing(seq);
             } else {
                 self.counts.expired += 1;
                 self.fail(seq, "the lease ran out", Retry::Backoff, now_ms);
@@ -170,16 +178,23 @@ impl GroupState {
     /// When [`Self::tick`] has something to do next.
     pub(crate) fn next_due(&mut self) -> Option<u64> {
         let unsettled = &self.unsettled;
-        self.timers.next_due(|due_ms, seq| {
+        let timer = self.timers.next_due(|due_ms, seq| {
             unsettled
                 .get(seq)
                 .is_some_and(|slot| slot.is_due_at(due_ms))
-        })
+        });
+        let partition = self.partitions.as_ref().and_then(Partitions::next_due);
+        timer.into_iter().chain(partition).min()
     }
 
     /// Ends a lease without deciding what comes next.
     pub(super) fn end_lease(&mut self, seq: u64) -> Option<Lease> {
         let lease = self.lease_of(seq)?;
+        if let Some(partitions) = &mut self.partitions
+            && let Some(slot) = self.unsettled.get(seq)
+        {
+            partitions.lease_ended(slot.queue);
+        }
         self.timed -= 1;
         self.counts.in_flight -= 1;
         self.changes += 1;

@@ -1,7 +1,7 @@
 //! Taking in what was read from the log: new events in their order, and events whose bytes are needed again.
 
-use super::GroupState;
 use super::slot::{Slot, Stage};
+use super::{GroupState, MemberId};
 use crate::group::lanes::Lane;
 use crate::group::settings::Ordering;
 use prombus_store::{GeneratedId, StoredEvent};
@@ -19,13 +19,23 @@ impl GroupState {
 
     /// How many events are ready to be leased, or a few less.
     pub(crate) fn ready(&self) -> usize {
-        self.fresh.len() + self.returning.len()
+        self.queues.ready()
     }
 
-    /// How many of the next `count` ready events have up to `bytes` together, at least one.
-    pub(crate) fn ready_within(&self, count: usize, bytes: usize) -> usize {
+    /// How many of them a member may be given.
+    pub(crate) fn ready_for(&self, member: MemberId) -> usize {
+        if self.partitions.is_none() {
+            return self.ready();
+        }
+        let queues = self.ready_queues_of(member).into_iter();
+        queues.map(|queue| self.queues.ready_in(queue)).sum()
+    }
+
+    /// How many of the next `count` ready events of a member have up to `bytes` together, at least one.
+    pub(crate) fn ready_within(&self, member: MemberId, count: usize, bytes: usize) -> usize {
         let mut left = Some(bytes);
-        let next = self.returning.values().chain(&self.fresh).take(count);
+        let queues = self.ready_queues_of(member).into_iter();
+        let next = queues.flat_map(|queue| self.queues.iter(queue)).take(count);
         next.take_while(|event| {
             let has_room = left.is_some_and(|left| left > 0);
             left = left.map(|left| left.saturating_sub(event.stored_bytes()));
@@ -36,8 +46,7 @@ impl GroupState {
 
     /// Lets go of the bytes of everything that is ready; they are read again.
     pub(crate) fn shed_ready(&mut self) {
-        let returning = std::mem::take(&mut self.returning).into_values();
-        for event in returning.chain(std::mem::take(&mut self.fresh)) {
+        for event in self.queues.take_ready() {
             let seq = event.seq();
             // One that was settled meanwhile, or leased and brought back, is not ready.
             if self
@@ -45,8 +54,7 @@ impl GroupState {
                 .get(seq)
                 .is_some_and(|slot| slot.stage == Stage::Ready)
             {
-                self.set_stage(seq, Stage::Missing);
-                self.missing.insert(seq);
+                self.set_missing(seq);
             }
         }
     }
@@ -80,8 +88,11 @@ impl GroupState {
             None => (None, 0),
         };
         let due_ms = self.held_until_ms(seq).max(due_ms);
+        let (partition, queue) = self.place_of(&event);
         let slot = Slot {
             stage: Stage::BlockedByKey { due_ms },
+            queue,
+            partition,
             lane,
             client_id,
             history,
@@ -89,7 +100,7 @@ impl GroupState {
         self.unsettled.push(seq, slot);
         if lane.is_none_or(|lane| self.lanes.enter(lane, seq)) && self.schedule(seq, now_ms) {
             self.set_stage(seq, Stage::Ready);
-            self.fresh.push_back(event);
+            self.queues.push_fresh(queue, event);
         }
     }
 
@@ -125,21 +136,34 @@ impl GroupState {
     }
 
     /// Up to `count` positions whose bytes are needed again, as the first and the last of them, no further than
-    /// `span` apart.
-    pub(crate) fn missing(&self, span: u64, count: usize) -> Option<(u64, u64)> {
-        let &first = self.missing.first()?;
-        let near = self.missing.range(first..first.saturating_add(span));
-        let &last = near.take(count).last()?;
-        Some((first, last))
+    /// `span` apart. Of a partitioned group only those whose holder `has_room`.
+    pub(crate) fn missing(
+        &self,
+        span: u64,
+        count: usize,
+        has_room: impl Fn(MemberId) -> bool,
+    ) -> Option<(u64, u64)> {
+        self.queues.missing(span, count, |queue| {
+            self.partitions.is_none() || self.holder_of_queue(queue).is_some_and(&has_room)
+        })
     }
 
     pub(crate) fn has_missing(&self) -> bool {
-        !self.missing.is_empty()
+        self.queues.has_missing()
+    }
+
+    /// An event is due, and its bytes have to be read.
+    pub(super) fn set_missing(&mut self, seq: u64) {
+        if let Some(slot) = self.unsettled.get_mut(seq) {
+            slot.stage = Stage::Missing;
+            self.queues.add_missing(slot.queue, seq);
+        }
     }
 
     /// Gives up on all bytes that are needed again: the topic is gone.
     pub(crate) fn drop_missing(&mut self, now_ms: u64) {
-        while let Some(&seq) = self.missing.first() {
+        let missing: Vec<u64> = self.queues.missing_within(0..u64::MAX).collect();
+        for seq in missing {
             self.gone(seq, now_ms);
         }
         self.blocked_keys.clear();
@@ -158,16 +182,15 @@ impl GroupState {
     ) {
         for event in events {
             let seq = event.seq();
-            if self.missing.remove(&seq) {
-                self.set_stage(seq, Stage::Ready);
-                self.returning.insert(seq, event);
+            if let Some(slot) = self.unsettled.get_mut(seq)
+                && self.queues.remove_missing(slot.queue, seq)
+            {
+                slot.stage = Stage::Ready;
+                self.queues.push_returning(slot.queue, event);
             }
         }
-        let gone: Vec<u64> = self
-            .missing
-            .range(from_seq..next_seq.max(from_seq))
-            .copied()
-            .collect();
+        let gone = self.queues.missing_within(from_seq..next_seq.max(from_seq));
+        let gone: Vec<u64> = gone.collect();
         for seq in gone {
             self.gone(seq, now_ms);
         }

@@ -127,7 +127,7 @@ impl GroupState {
             },
         );
         if self.schedule(seq, now_ms) {
-            self.missing.insert(seq);
+            self.set_missing(seq);
         }
     }
 
@@ -183,13 +183,7 @@ impl GroupState {
         self.changes += 1;
         match slot.stage {
             Stage::Waiting { .. } => self.timed -= 1,
-            Stage::Missing => {
-                self.missing.remove(&seq);
-            }
-            Stage::Ready => {
-                // A fresh one is skipped when it comes up.
-                self.returning.remove(&seq);
-            }
+            Stage::Missing | Stage::Ready => self.queues.remove(slot.queue, seq),
             Stage::Leased(_)
             | Stage::BlockedByKey { .. }
             | Stage::DeadLettering

@@ -9,6 +9,10 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
     pub(super) stage: Stage,
+    /// The queue that it waits in.
+    pub(super) queue: u16,
+    /// Its partition; 0 where the group is not partitioned.
+    pub(super) partition: u32,
     /// The lane it is in, where the group is ordered by key.
     pub(super) lane: Option<Lane>,
     /// Its id, where its publisher chose it.

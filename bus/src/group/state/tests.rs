@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::group::settings::Ordering;
-use prombus_store::{Batch, Draft, GeneratedId, Id};
+use prombus_store::{Batch, Draft, GeneratedId, Id, StoredEvent};
 
 /// The tag of the ids in these tests.
 const TAG: u32 = 7;
@@ -73,7 +73,7 @@ fn lease(state: &mut GroupState, member: MemberId, count: usize, now_ms: u64) ->
 
 /// Reads again what is due.
 fn supply(state: &mut GroupState, now_ms: u64) {
-    while let Some((first, last)) = state.missing(u64::MAX, usize::MAX) {
+    while let Some((first, last)) = state.missing(u64::MAX, usize::MAX, |_| true) {
         let events = (first..=last)
             .map(|seq| event(seq, Some("k"), None))
             .collect();

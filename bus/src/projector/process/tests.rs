@@ -44,7 +44,7 @@ async fn beat(pid: u64, ts: u64) -> StoredEvent {
 }
 
 fn emitter() -> Emitter {
-    Emitter::new(&"process.state".into(), Limits::default(), None)
+    Emitter::new(&"process.state".into(), Limits::default(), None, None)
 }
 
 fn payloads(emit: &Emitter) -> Vec<Value> {

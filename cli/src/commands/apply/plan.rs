@@ -63,7 +63,7 @@ fn topic_step(file: &TopicFile, present: Option<&TopicConfig>) -> Option<Step> {
     let mut wanted = file.config();
     if let Some(present) = present {
         // What a file does not say, or cannot say, stays as it is.
-        wanted.partitions = present.partitions;
+        wanted.partitions = wanted.partitions.or(present.partitions);
         wanted.schema = wanted.schema.or_else(|| present.schema.clone());
         if *present == wanted {
             return None;

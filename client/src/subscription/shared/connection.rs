@@ -34,12 +34,33 @@ impl Shared {
         }
     }
 
+    /// Partitions come to the subscription.
+    pub(crate) fn assign(&self, topic: &str, partitions: &[u32]) {
+        self.inner().partitions.assign(topic, partitions);
+        self.assigned.notify_one();
+    }
+
+    /// Partitions go. What waits of their events is not handed out any more: their next member gets it.
+    pub(crate) fn revoke(self: &Arc<Self>, topic: &str, partitions: &[u32]) {
+        let mut inner = self.inner();
+        inner.queue.retain(|queued| {
+            let partition = queued.event.fields().partition;
+            queued.event.topic() != topic
+                || partition.is_none_or(|partition| !partitions.contains(&partition))
+        });
+        inner.partitions.revoke(topic, partitions);
+        drop(inner);
+        self.assigned.notify_one();
+        self.mark_dirty();
+    }
+
     /// Takes what the subscriber wants; acknowledgements only where they should go now.
     pub(crate) fn take_work(&self, flush_acks: bool) -> PendingWork {
         let mut inner = self.inner();
         inner.is_dirty = false;
         let mut work = PendingWork {
             settles: std::mem::take(&mut inner.settles),
+            revoked: inner.partitions.take_confirmed(),
             is_paused: inner.is_paused,
             is_gone: inner.is_gone,
             ..PendingWork::default()
@@ -92,6 +113,8 @@ impl Shared {
         inner.queue.clear();
         inner.settles.clear();
         inner.handed_out = 0;
+        inner.partitions.lose_all();
+        self.assigned.notify_one();
         if self.named_group.is_none() {
             // The group is gone too.
             inner.acks.clear();
@@ -158,6 +181,7 @@ impl Shared {
     pub(crate) fn end(&self, why: Ended) {
         self.inner().finish(why);
         self.arrived.notify_one();
+        self.assigned.notify_one();
     }
 
     fn is_single_topic(&self) -> bool {

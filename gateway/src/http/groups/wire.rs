@@ -22,6 +22,7 @@ pub(super) fn wire_group(info: GroupInfo) -> wire::GroupInfo {
         },
         paused: info.paused_since_ms.is_some(),
         paused_since_ms: info.paused_since_ms,
+        partitions: info.partitions,
         members: info.members.into_iter().map(wire_member).collect(),
         in_flight: info.in_flight as u64,
         waiting: info.waiting as u64,
@@ -80,6 +81,7 @@ fn wire_member(member: MemberInfo) -> wire::MemberInfo {
         max_in_flight: member.max_in_flight as u64,
         room: member.room as u64,
         oldest_in_flight_ms: member.oldest_in_flight_ms,
+        partitions: member.partitions,
     }
 }
 
