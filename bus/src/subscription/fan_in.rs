@@ -14,13 +14,14 @@ use crate::group::record::{GroupRecord, record_key};
 use crate::group::registry::Registry;
 use crate::names::{check_topic, is_internal_topic};
 use crate::pattern::Pattern;
+use futures_util::future::join_all;
 use prombus_store::{Store, TailAdvances, TopicInfo};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How many topics the follower looks at before it learns of those that have moved or ended meanwhile.
-const LOOKED_AT_TOGETHER: usize = 64;
+/// How many topics the follower joins at a time, before it learns of those that have moved or ended meanwhile.
+const JOINED_TOGETHER: usize = 64;
 /// How long the follower waits before it tries a topic again that it could not join.
 const REJOIN_MS: u64 = 1_000;
 
@@ -152,41 +153,52 @@ impl Follower {
         self.waiting.extend(matching);
     }
 
-    /// Whether one more topic may be joined. A subscription that is served from very many already joins another one only
+    /// How many more topics may be joined now. A subscription that is served from very many already joins another one only
     /// where it has room, in turn with the owners that wait for that.
-    fn may_join(&self) -> bool {
+    fn may_join(&self) -> usize {
         let subscriber = &self.request.subscriber;
         let joined = subscriber.attached_groups();
         let most = self.core.options.pattern_topics;
+        if joined < most {
+            return most - joined;
+        }
         let has_room = joined < most + self.request.options.max_in_flight;
-        joined < most
-            || has_room && subscriber.is_open() && subscriber.credit.takes_turn(&self.turn)
+        let is_its_turn =
+            has_room && subscriber.is_open() && subscriber.credit.takes_turn(&self.turn);
+        usize::from(is_its_turn)
     }
 
     /// Looks at some of the topics that wait, as far as more may be joined; `None` where the subscription or the bus is
-    /// gone.
+    /// gone. They are joined together, so that their records are written with one sync.
     async fn join_waiting(&mut self) -> Option<Joined> {
-        for _ in 0..LOOKED_AT_TOGETHER {
-            if self.waiting.is_empty() {
-                break;
-            }
-            if !self.may_join() {
+        if !self.waiting.is_empty() {
+            let count = self.may_join().min(JOINED_TOGETHER);
+            if count == 0 {
                 // It waits for its turn in the queue for credit.
+                self.request.subscriber.set_waiting_topics(true);
                 return Some(Joined::AsFarAsPossible);
             }
-            let Some(topic) = self.waiting.pop() else {
-                break;
-            };
-            let (Some(registry), Some(shared)) = (self.registry.upgrade(), self.shared.upgrade())
-            else {
-                return None;
-            };
-            match self.join(&registry, &shared, &topic).await {
-                Ok(()) => {}
-                Err(GroupError::Closed) if self.core.is_closed() => return None,
-                Err(_) => self.failed.push(topic),
+            let topics: Vec<Arc<str>> = std::iter::from_fn(|| self.waiting.pop())
+                .take(count)
+                .collect();
+            let (registry, shared) = (self.registry.upgrade()?, self.shared.upgrade()?);
+            let joins = topics
+                .iter()
+                .map(|topic| self.join(&registry, &shared, topic));
+            let joined = join_all(joins).await;
+            for (topic, joined) in topics.into_iter().zip(joined) {
+                if self.core.store.topic(&topic).is_none() {
+                    self.dormant.remove(&topic);
+                }
+                match joined {
+                    Ok(()) => {}
+                    Err(GroupError::Closed) if self.core.is_closed() => return None,
+                    Err(_) => self.failed.push(topic),
+                }
             }
         }
+        let are_waiting = !self.waiting.is_empty();
+        self.request.subscriber.set_waiting_topics(are_waiting);
         // Others are not to wait for one that needs nothing.
         self.request.subscriber.credit.dequeue(&self.turn);
         Some(match self.waiting.is_empty() {
@@ -197,13 +209,12 @@ impl Follower {
 
     /// Joins a topic where something is undelivered.
     pub(super) async fn join(
-        &mut self,
+        &self,
         registry: &Registry,
         shared: &Shared,
         topic: &Arc<str>,
     ) -> Result<(), GroupError> {
         let Some(info) = self.core.store.topic(topic) else {
-            self.dormant.remove(topic);
             return Ok(());
         };
         let Some(pattern_group) = self.selection.pattern_group_of(topic) else {

@@ -25,13 +25,23 @@ impl Owner {
     /// Whether there is nothing to do here, and other topics of the pattern wait for their turn.
     pub(super) fn is_others_turn(&self) -> bool {
         self.has_only_followers()
-            && self.most_joined() >= self.core.options.pattern_topics
+            && self.is_crowded()
             && self.state.is_at_rest()
             && self.is_caught_up()
     }
 
     fn has_only_followers(&self) -> bool {
         !self.members.is_empty() && self.members.iter().all(|member| member.follows_pattern)
+    }
+
+    /// Whether a member is served from as many topics as it may be, or from half of them while others wait: so there is
+    /// room for many at a time, whose records are written together.
+    fn is_crowded(&self) -> bool {
+        let most = self.core.options.pattern_topics;
+        self.members.iter().any(|member| {
+            let joined = member.subscriber.attached_groups();
+            joined >= most || joined > most / 2 && member.subscriber.has_waiting_topics()
+        })
     }
 
     /// How many topics the member is served from that is served from the most.
@@ -63,7 +73,7 @@ impl Owner {
             return joined > most && self.may_yield();
         }
         self.idle_since_ms.get_or_insert(now_ms);
-        joined >= most || self.dormant_at_ms().is_some_and(|at_ms| at_ms <= now_ms)
+        self.is_crowded() || self.dormant_at_ms().is_some_and(|at_ms| at_ms <= now_ms)
     }
 
     fn is_caught_up(&self) -> bool {
