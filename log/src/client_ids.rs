@@ -179,6 +179,17 @@ impl IdSet {
         self.runs.iter().any(|one| one.may_hold(hash))
     }
 
+    /// Brings what [`Self::may_hold`] needs for these hashes into the processor's cache.
+    pub(crate) fn touch(&self, hashes: impl Iterator<Item = u64>) {
+        let mut touched = 0;
+        for hash in hashes {
+            for filter in self.runs.iter().filter_map(|one| one.filter.as_ref()) {
+                touched ^= filter::touch(filter, hash);
+            }
+        }
+        std::hint::black_box(touched);
+    }
+
     /// Adds the numbers of the segments that a run says to hold an id with this hash. A damaged run is named.
     pub(crate) fn segments_of(
         &self,

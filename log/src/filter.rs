@@ -58,6 +58,14 @@ pub(crate) fn may_hold(filter: &[u8], hash: u64) -> bool {
     probes(hash).fold(true, |held, (byte, bit)| held & (block[byte] & bit != 0))
 }
 
+/// A byte of the block that [`may_hold`] looks at. Reading it for many hashes first brings their blocks from memory at the
+/// same time, where asking for one after the other would wait for each.
+pub(crate) fn touch(filter: &[u8], hash: u64) -> u8 {
+    let blocks = filter.len() / BLOCK_BYTES;
+    let at = block_start(hash, blocks);
+    filter.get(at).copied().unwrap_or_default()
+}
+
 fn block_start(hash: u64, blocks: usize) -> usize {
     let block = (u128::from(hash) * blocks as u128) >> 64;
     block as usize * BLOCK_BYTES

@@ -1,7 +1,6 @@
 //! Finding positions: by id, by time, and the latest event of a key.
 
 use super::{ActivePlaces, unknown};
-use crate::client_ids::IdSet;
 use crate::key_index::{self, KeyRef};
 use crate::record::StoredEvent;
 use crate::segment::index::{IdPrefix, IndexError, KEY_SPACE, OWN_ID_SPACE, prefix_of};
@@ -17,6 +16,9 @@ const ONE_EVENT: ReadLimit = ReadLimit {
     events: 1,
     bytes: 0,
 };
+
+/// For how many ids what the filters say is brought into the processor's cache at a time.
+const TOUCHED_TOGETHER: usize = 32;
 
 /// What finding needs to know of a topic, so that no lock is held meanwhile.
 struct TopicPlace {
@@ -35,6 +37,25 @@ pub(crate) struct LookedUp {
     pub(crate) held: Vec<Option<Held>>,
     /// The events whose ids only the disk can tell of, in ascending order.
     unresolved: Vec<usize>,
+}
+
+/// What the form of an id tells.
+enum ByForm {
+    /// It was made for an event on its way, or is higher than all that are held.
+    Told(Option<Held>),
+    /// It is that of an event that readers can see.
+    OnDisk,
+    /// It has to be looked for.
+    Unknown,
+}
+
+/// An id that the filters are asked for.
+struct AskedId {
+    /// Its event's place in the batch.
+    at: usize,
+    topic: u32,
+    id: Id,
+    hash: u64,
 }
 
 impl Shared {
@@ -184,18 +205,41 @@ impl Shared {
         let uncovered: Vec<Arc<Sealed>> =
             uncovered.flat_map(|range| self.sealed_in(range)).collect();
         let mut looked_up = LookedUp {
-            held: Vec::with_capacity(batch.events().len()),
+            held: vec![None; batch.events().len()],
             unresolved: Vec::new(),
         };
+        let mut asked = Vec::new();
         self.each_client_id(batch, |at, _, found| {
-            let found = found.map(|(place, id)| place.look_up_in_memory(&ids, &uncovered, id));
-            if let Some(None) = found {
-                looked_up.unresolved.push(at);
+            if let Some((place, id)) = found {
+                match place.look_up_by_form(id) {
+                    ByForm::Told(held) => looked_up.held[at] = held,
+                    ByForm::OnDisk => looked_up.unresolved.push(at),
+                    ByForm::Unknown => {
+                        let (topic, id) = (place.number, *id);
+                        let hash = key_index::hash(&id_name(topic, &id));
+                        asked.push(AskedId {
+                            at,
+                            topic,
+                            id,
+                            hash,
+                        });
+                    }
+                }
             }
-            looked_up.held.push(found.flatten().flatten());
             Ok(())
         })
         .unwrap_or_default();
+        for asked in asked.chunks(TOUCHED_TOGETHER) {
+            ids.touch(asked.iter().map(|one| one.hash));
+            let is_ruled_out = |one: &&AskedId| {
+                let name = id_name(one.topic, &one.id);
+                let mut uncovered = uncovered.iter();
+                !ids.may_hold(one.hash) && uncovered.all(|segment| segment.index.rules_out(&name))
+            };
+            let unresolved = asked.iter().filter(|one| !is_ruled_out(one));
+            looked_up.unresolved.extend(unresolved.map(|one| one.at));
+        }
+        looked_up.unresolved.sort_unstable();
         looked_up
     }
 
@@ -291,7 +335,7 @@ impl Shared {
         if place.is_above(id) {
             return Ok(None);
         }
-        let name = place.id_name(id);
+        let name = id_name(place.number, id);
         for segment in self.segments_with_id(key_index::hash(&name))? {
             if let Some(event) = self.find_in_segment(segment, &name)? {
                 return Ok(Some(event));
@@ -365,6 +409,15 @@ impl Shared {
     }
 }
 
+/// The name of a client id in the indexes.
+fn id_name(topic: u32, id: &Id) -> KeyRef<'_> {
+    KeyRef {
+        space: OWN_ID_SPACE,
+        topic,
+        name: id.as_str().as_bytes(),
+    }
+}
+
 fn place_of(view: &View, name: &str) -> Result<TopicPlace, ReadError> {
     let topic = view.topic(name).ok_or_else(|| unknown(name))?;
     Ok(TopicPlace::of(topic))
@@ -378,36 +431,20 @@ impl LookedUp {
 }
 
 impl TopicPlace {
-    /// What can be told of an id without the disk: not held, or ahead of what readers see. `None` where it cannot.
-    fn look_up_in_memory(
-        &self,
-        ids: &IdSet,
-        uncovered: &[Arc<Sealed>],
-        id: &Id,
-    ) -> Option<Option<Held>> {
-        if let Some(made) = self.generated(id) {
-            return self.ahead(id, made).map(Some);
+    fn look_up_by_form(&self, id: &Id) -> ByForm {
+        match self.generated(id) {
+            Some(made) => match self.ahead(id, made) {
+                Some(ahead) => ByForm::Told(Some(ahead)),
+                None => ByForm::OnDisk,
+            },
+            None if self.is_above(id) => ByForm::Told(None),
+            None => ByForm::Unknown,
         }
-        let name = self.id_name(id);
-        let is_ruled_out = self.is_above(id)
-            || !ids.may_hold(key_index::hash(&name))
-                && uncovered
-                    .iter()
-                    .all(|segment| segment.index.rules_out(&name));
-        is_ruled_out.then_some(None)
     }
 
     /// Whether an id is higher than all in sealed segments, as ids that rise with time are.
     fn is_above(&self, id: &Id) -> bool {
         prefix_of(id.as_str().as_bytes()) > self.highest_id
-    }
-
-    fn id_name<'a>(&self, id: &'a Id) -> KeyRef<'a> {
-        KeyRef {
-            space: OWN_ID_SPACE,
-            topic: self.number,
-            name: id.as_str().as_bytes(),
-        }
     }
 
     /// The parts of an id that has the form of those generated in this topic.
