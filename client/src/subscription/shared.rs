@@ -187,15 +187,16 @@ impl Shared {
     pub(super) async fn next_assignment(&self) -> Option<Assignment> {
         loop {
             let assigned = self.assigned.notified();
-            let mut inner = self.inner();
-            if let Some(assignment) = inner.partitions.take() {
-                return Some(assignment);
+            {
+                let mut inner = self.inner();
+                if let Some(assignment) = inner.partitions.take() {
+                    return Some(assignment);
+                }
+                if inner.ended.is_some() {
+                    self.assigned.notify_one();
+                    return None;
+                }
             }
-            if inner.ended.is_some() {
-                self.assigned.notify_one();
-                return None;
-            }
-            drop(inner);
             assigned.await;
         }
     }
@@ -207,9 +208,8 @@ impl Shared {
             if let Some(assignment) = self.inner().partitions.take() {
                 return Some(Next::Assignment(assignment));
             }
-            match self.try_take_assigned() {
-                Ok(taken) => return taken.map(Next::Delivery),
-                Err(NothingYet) => {}
+            if let Ok(taken) = self.try_take_assigned() {
+                return taken.map(Next::Delivery);
             }
             tokio::select! {
                 () = arrived => {}
