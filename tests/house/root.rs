@@ -33,6 +33,7 @@ const ENTRIES: &[&str] = &[
     "LICENSE-MIT",
     "README.md",
     // The tools.
+    ".cargo/",
     ".ci/",
     ".dockerignore",
     ".editorconfig",

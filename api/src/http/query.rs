@@ -5,6 +5,9 @@ use crate::error::ParseError;
 use crate::options::{Position, PositionParts};
 use std::borrow::Cow;
 
+/// The largest whole number that every JSON reader keeps.
+const MAX_NUMBER: u64 = (1 << 53) - 1;
+
 /// The parameters of a request. A parameter that nobody asks for is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query<'a> {
@@ -59,8 +62,11 @@ impl<'a> Query<'a> {
         // Rust's own reading takes a plus sign, JSON's does not.
         let number = value.parse().ok().filter(|_| !value.starts_with('+'));
         match number {
-            Some(number) => Ok(Some(number)),
-            None => Err(bad(name, "expected a whole number from 0")),
+            Some(number) if number <= MAX_NUMBER => Ok(Some(number)),
+            _ => Err(bad(
+                name,
+                "expected a whole number from 0 to 9007199254740991",
+            )),
         }
     }
 

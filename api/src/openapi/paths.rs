@@ -94,7 +94,7 @@ fn diff() -> Value {
         json!({"type": "string"}),
         json!({"type": "integer", "minimum": 0}),
     );
-    let limit = json!({"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000});
+    let limit = json!({"type": "integer", "minimum": 1, "default": 1_000});
     Operation::new("diff", "What changed between two times")
         .topic_in_path()
         .required_query("from", "The earlier time, in epoch milliseconds.")
@@ -108,11 +108,15 @@ fn diff() -> Value {
 
 fn list_schedules() -> Value {
     let text = || json!({"type": "string"});
-    let limit = json!({"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000});
+    let limit = json!({"type": "integer", "minimum": 1, "default": 1_000});
     Operation::new("listSchedules", "The events that wait to be published")
         .query("topic", text(), "Only those of this topic.")
         .query("after", text(), "Only those behind this id.")
-        .query("limit", limit, "The most schedules of one page.")
+        .query(
+            "limit",
+            limit,
+            "The most schedules of one page, which has up to 10,000.",
+        )
         .reply(
             "The schedules that the caller may read or administer, in the order of their ids.",
             "SchedulePage",
@@ -144,11 +148,11 @@ fn import() -> Value {
 }
 
 fn replay() -> Value {
-    let limit = json!({"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000});
+    let limit = json!({"type": "integer", "minimum": 1, "default": 1_000});
     Operation::new("replay", "Read stored events")
         .required_query("topic", "The topic.")
         .position(&["earliest", "ts", "afterId", "seq"])
-        .query("limit", limit, "The most events of one page.")
+        .query("limit", limit, "The most events of one page, which has up to 10,000.")
         .replies(
             "200",
             "Events in the order of their positions. A list of CloudEvents has where to go on in the header `X-Next-Seq`.",
@@ -177,7 +181,7 @@ fn export() -> Value {
 
 fn find() -> Value {
     let count = || json!({"type": "integer", "minimum": 0});
-    let limit = json!({"type": "integer", "minimum": 1, "maximum": 1_000, "default": 100});
+    let limit = json!({"type": "integer", "minimum": 1, "default": 100});
     let header = json!({"type": "string", "pattern": "^[^:]+:"});
     Operation::new("find", "Events by header or by cause")
         .required_query("topic", "The topic; it must have `index_headers`.")
@@ -192,14 +196,18 @@ fn find() -> Value {
             "Events that name this id in `caused_by`.",
         )
         .query("after_seq", count(), "Only events behind this position.")
-        .query("limit", limit, "The most events of one page.")
+        .query(
+            "limit",
+            limit,
+            "The most events of one page, which has up to 1,000.",
+        )
         .reply("Events in the order of their positions.", "FindPage")
         .build()
 }
 
 fn latest_by_key() -> Value {
     let keys = json!({"type": "array", "items": {"type": "string"}});
-    let limit = json!({"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000});
+    let limit = json!({"type": "integer", "minimum": 1, "default": 1_000});
     Operation::new("latestByKey", "The latest event of each key")
         .required_query("topic", "The topic.")
         .query(
@@ -217,7 +225,11 @@ fn latest_by_key() -> Value {
             json!({"type": "string"}),
             "Where none is named: only keys that begin with this.",
         )
-        .query("limit", limit, "The most events of one page.")
+        .query(
+            "limit",
+            limit,
+            "The most events of one page, which has up to 10,000.",
+        )
         .reply(
             "One event for each key that has one and was not deleted.",
             "LatestPage",
@@ -253,7 +265,7 @@ fn snap() -> Value {
 
 fn list_states() -> Value {
     let count = || json!({"type": "integer", "minimum": 0});
-    let limit = json!({"type": "integer", "minimum": 1, "maximum": 10_000, "default": 100});
+    let limit = json!({"type": "integer", "minimum": 1, "default": 100});
     let fields = json!({"type": "object", "additionalProperties": {"type": "string"}});
     Operation::new("listStates", "The states of a topic's keys that fit")
         .topic_in_path()
@@ -461,11 +473,11 @@ fn explain() -> Value {
 }
 
 fn dead_letters() -> Value {
-    let limit = json!({"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000});
+    let limit = json!({"type": "integer", "minimum": 1, "default": 1_000});
     Operation::new("deadLetters", "The dead letters of a topic")
         .required_query("topic", "The topic that the events came from.")
         .position(&["earliest", "ts", "afterId", "seq"])
-        .query("limit", limit, "The most events of one page.")
+        .query("limit", limit, "The most events of one page, which has up to 10,000.")
         .reply(
             "Events of `dlq.<topic>`; their payload is a DeadLetter, and `redriven` says whether it was sent again.",
             "EventPage",

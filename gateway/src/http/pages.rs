@@ -22,6 +22,11 @@ const ONE_EVENT: ReadLimit = ReadLimit {
     bytes: 1,
 };
 
+/// Refuses a column that there is not, also where the whole list is given.
+pub(super) fn check_topic_order(wanted: &PageQuery) -> Result<(), ApiError> {
+    topic_order(wanted.sort.as_deref(), &HashMap::new()).map(drop)
+}
+
 /// A page of the topics that the caller may do something with.
 pub(super) async fn topics(call: &Call, wanted: &PageQuery) -> Result<Response, ApiError> {
     let gateway = call.gateway();

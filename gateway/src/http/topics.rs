@@ -17,6 +17,7 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     if wanted.limit.is_some() {
         return super::pages::topics(&call, &wanted).await;
     }
+    super::pages::check_topic_order(&wanted)?;
     let topics = call.gateway().bus.topics();
     let visible = topics.iter().filter(|info| call.may_see(&info.name));
     Ok(reply::json(&TopicList {
