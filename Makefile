@@ -34,7 +34,7 @@ setup: ## Install rustfmt, clippy, a C++ compiler (for the fuzzer), Python (for 
 build: ## Build everything with optimisation
 	cargo build --release $(CARGO_FLAGS)
 
-test: setup fmt-check lint features doc doctest unit fuzz sdk web ## Check everything that CI checks
+test: setup fmt-check lint features doc doctest unit openapi fuzz sdk web ## Check everything that CI checks
 
 fmt: ## Format the code
 	cargo fmt --all
