@@ -107,12 +107,14 @@ fn mix(number: u64) -> u64 {
 }
 
 fn jump(mut hash: u64, buckets: u32) -> u32 {
-    let (mut bucket, mut next) = (0, 0.0);
-    while next < f64::from(buckets) {
+    let (mut bucket, mut next) = (0_u32, 0_i64);
+    while next < i64::from(buckets) {
         bucket = next as u32;
         hash = hash.wrapping_mul(JUMP_MULTIPLIER).wrapping_add(1);
-        let scale = f64::from(1_u32 << 31) / ((hash >> 33) as f64 + 1.0);
-        next = ((f64::from(bucket) + 1.0) * scale).floor();
+        // Of 31 bits, so that it is exact, and converted by an instruction.
+        let draw = (hash >> 33) as u32 + 1;
+        let scale = f64::from(1_u32 << 31) / f64::from(draw);
+        next = ((f64::from(bucket) + 1.0) * scale) as i64;
     }
     bucket
 }
