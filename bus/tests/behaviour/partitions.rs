@@ -356,3 +356,34 @@ async fn the_state_of_partitions_is_loaded_and_followed_alone() {
     }
     assert_eq!(followed, expected);
 }
+
+#[tokio::test(start_paused = true)]
+async fn fewer_partitions_take_back_what_members_did_not_look_at() {
+    let bus = bus_with_partitions().await;
+    let one = join(&bus, "one").await;
+    assignment(&one).await;
+    let two = join(&bus, "two").await;
+    let moved = assignment(&one).await;
+    one.control().confirm_revoked("t", moved.revoked);
+    assignment(&two).await;
+    publish_keys(&bus, 0..40).await;
+    // Everything is in the mailboxes of the two, and nobody looks.
+    while bus.group("t", "g").await.expect("a group").in_flight < 40 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let config = TopicConfig {
+        partitions: Some(3),
+        ..TopicConfig::default()
+    };
+    bus.repartition_topic("t", &config).await.expect("forced");
+    publish_one(&bus, "t", 1).await;
+    let mut assigned = BTreeSet::new();
+    while assigned.len() < 3 {
+        let change = tokio::select! {
+            change = one.next_assignment() => change,
+            change = two.next_assignment() => change,
+            () = tokio::time::sleep(Duration::from_secs(5)) => panic!("only {assigned:?} are assigned"),
+        };
+        assigned.extend(change.expect("it goes on").assigned);
+    }
+}

@@ -39,8 +39,14 @@ impl Owner {
             self.state.set_partitions(Some(wanted));
             self.page = None;
         }
-        let changes = self.state.rebalance(now_ms);
-        self.tell_members(&changes);
+        // What members did not look at is taken back, and may have been all that kept a partition from its next member.
+        loop {
+            let changes = self.state.rebalance(now_ms);
+            if changes.is_empty() {
+                break;
+            }
+            self.tell_members(&changes);
+        }
     }
 
     /// Takes back what members hold, before another state assigns anew.
@@ -65,8 +71,7 @@ impl Owner {
             if !change.revoked.is_empty() {
                 // What it did not look at is not its business any more.
                 let untaken = subscriber.reclaim(id, |leased| {
-                    let queue = self.state.queue_of(leased.event.seq());
-                    queue.is_some_and(|queue| change.revoked.contains(&u32::from(queue)))
+                    self.state.is_in(leased.event.seq(), &change.revoked)
                 });
                 self.state.release(id, &untaken);
             }

@@ -177,9 +177,11 @@ impl GroupState {
         held
     }
 
-    /// The queue of an unsettled event.
-    pub(crate) fn queue_of(&self, seq: u64) -> Option<u16> {
-        self.unsettled.get(seq).map(|slot| slot.queue)
+    /// Whether an unsettled event is in one of these partitions, as they were numbered when it was leased or are now.
+    pub(crate) fn is_in(&self, seq: u64, partitions: &[u32]) -> bool {
+        self.unsettled.get(seq).is_some_and(|slot| {
+            partitions.contains(&slot.partition) || partitions.contains(&u32::from(slot.queue))
+        })
     }
 
     /// Whether a member could be given missing events of a queue, if it has room.
