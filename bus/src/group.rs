@@ -21,6 +21,7 @@ mod lanes;
 pub(crate) mod membership;
 mod owner;
 pub(crate) mod ownership;
+pub(crate) mod packed_status;
 pub(crate) mod ranges;
 pub(crate) mod record;
 pub(crate) mod registry;

@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub(crate) const MIN_EXTEND_MS: u64 = 1_000;
 /// How many deadlines of settled events may remain in the queue.
 const STALE_DEADLINES_KEPT: usize = 64;
+/// How many source topics are remembered before those without events in flight are forgotten.
+const MAX_IDLE_ORIGINS: usize = 1_024;
 
 /// The events in flight of one subscription, of a socket or of pulls. Expired leases are removed, so it has no more entries than there are
 /// leases.
@@ -19,11 +21,11 @@ const STALE_DEADLINES_KEPT: usize = 64;
 pub(crate) struct InFlight {
     group: Arc<str>,
     /// The source topics, with the metrics of the group there.
-    origins: Vec<Origin>,
-    /// Indexes into `origins`, by topic.
-    places: HashMap<Arc<str>, usize>,
+    origins: HashMap<Arc<str>, Arc<Origin>>,
+    /// With so many of them, the idle ones are forgotten before another is added.
+    max_origins: usize,
     /// The source of the last event.
-    latest: usize,
+    latest: Option<Arc<Origin>>,
     /// By the hash of the id.
     held: HashMap<u64, Lease>,
     /// Deadlines in the order of delivery, with the hashes of their ids.
@@ -54,7 +56,7 @@ struct Origin {
 
 #[derive(Debug)]
 struct Lease {
-    origin: usize,
+    origin: Arc<Origin>,
     published_ms: u64,
     delivered_ms: u64,
     lease_ms: u64,
@@ -77,9 +79,9 @@ impl InFlight {
         Self {
             transport,
             group,
-            origins: Vec::new(),
-            places: HashMap::new(),
-            latest: 0,
+            origins: HashMap::new(),
+            max_origins: MAX_IDLE_ORIGINS,
+            latest: None,
             held: HashMap::new(),
             deadlines: VecDeque::new(),
             hashes: RandomState::new(),
@@ -95,7 +97,8 @@ impl InFlight {
     pub(crate) fn deliver(&mut self, gateway: &Gateway, delivery: &Delivery, now: Now) {
         let event = &delivery.event;
         let origin = self.origin(gateway, event.topic());
-        self.origins[origin].series.delivered.increment();
+        origin.series.delivered.increment();
+        let series = origin.series.clone();
         let deadline_ms = now
             .monotonic_ms
             .saturating_add(delivery.context.ack_deadline_ms);
@@ -109,14 +112,14 @@ impl InFlight {
         let hash = self.hash(&event.id());
         self.deadlines.push_back((deadline_ms, hash));
         if self.held.insert(hash, held).is_none() && self.transport == Transport::WebSocket {
-            self.origins[origin].series.ws_inflight.add(1);
+            series.ws_inflight.add(1);
         }
     }
 
     /// Records how long the subscription waited for events.
     pub(crate) fn polled(&mut self, gateway: &Gateway, delivery: &Delivery, waited_ms: u64) {
         let origin = self.origin(gateway, delivery.event.topic());
-        self.origins[origin].series.poll.observe_ms(waited_ms);
+        origin.series.poll.observe_ms(waited_ms);
     }
 
     /// Records that an event was settled or its lease extended.
@@ -132,7 +135,7 @@ impl InFlight {
         let Some(held) = self.remove(hash) else {
             return;
         };
-        let series = &self.origins[held.origin].series;
+        let series = &held.origin.series;
         if outcome == Outcome::Nacked {
             return series.nacked.increment();
         }
@@ -152,7 +155,7 @@ impl InFlight {
             return self.settle(hash, Outcome::Acked, now);
         }
         let origin = self.origin(gateway, topic);
-        self.origins[origin].series.acked.increment();
+        origin.series.acked.increment();
     }
 
     /// Removes expired leases; other members may hold the events now.
@@ -180,7 +183,7 @@ impl InFlight {
     /// The topic that the event with this id came from.
     pub(crate) fn topic_of(&self, hash: u64) -> Option<&Arc<str>> {
         let held = self.held.get(&hash)?;
-        Some(&self.origins[held.origin].topic)
+        Some(&held.origin.topic)
     }
 
     pub(crate) fn hash(&self, id: &str) -> u64 {
@@ -194,35 +197,67 @@ impl InFlight {
             self.remove(hash);
         }
         if is_ephemeral {
-            for origin in &self.origins {
-                gateway.metrics.forget_group(&origin.topic, &self.group);
-            }
+            gateway.metrics.forget_ephemeral_group(&self.group);
         }
     }
 
     fn remove(&mut self, hash: u64) -> Option<Lease> {
         let held = self.held.remove(&hash)?;
         if self.transport == Transport::WebSocket {
-            self.origins[held.origin].series.ws_inflight.sub(1);
+            held.origin.series.ws_inflight.sub(1);
         }
         Some(held)
     }
 
-    fn origin(&mut self, gateway: &Gateway, topic: &str) -> usize {
-        let is_latest = |origin: &Origin| *origin.topic == *topic;
-        if !self.origins.get(self.latest).is_some_and(is_latest) {
-            self.latest = match self.places.get(topic) {
-                Some(&at) => at,
-                None => self.add_origin(gateway, topic.into()),
-            };
+    fn origin(&mut self, gateway: &Gateway, topic: &str) -> Arc<Origin> {
+        if let Some(latest) = self.latest.as_ref().filter(|one| *one.topic == *topic) {
+            return latest.clone();
         }
-        self.latest
+        let origin = match self.origins.get(topic) {
+            Some(origin) => origin.clone(),
+            None => self.add_origin(topic, gateway.metrics.group(topic, &self.group)),
+        };
+        self.latest.insert(origin).clone()
     }
 
-    fn add_origin(&mut self, gateway: &Gateway, topic: Arc<str>) -> usize {
-        let series = gateway.metrics.group(&topic, &self.group);
-        self.places.insert(topic.clone(), self.origins.len());
-        self.origins.push(Origin { topic, series });
-        self.origins.len() - 1
+    fn add_origin(&mut self, topic: &str, series: Arc<GroupSeries>) -> Arc<Origin> {
+        if self.origins.len() >= self.max_origins {
+            // The others are named by leases.
+            self.origins
+                .retain(|_, origin| Arc::strong_count(origin) > 1);
+            self.max_origins = MAX_IDLE_ORIGINS.max(2 * self.origins.len());
+        }
+        let topic: Arc<str> = topic.into();
+        let origin = Arc::new(Origin {
+            topic: topic.clone(),
+            series,
+        });
+        self.origins.insert(topic, origin.clone());
+        origin
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_without_events_in_flight_are_forgotten() {
+        let mut in_flight = InFlight::new("g".into(), Transport::WebSocket);
+        let held = in_flight.add_origin("held", Arc::default());
+        for at in 0..10 * MAX_IDLE_ORIGINS {
+            in_flight.add_origin(&format!("t{at}"), Arc::default());
+            assert!(in_flight.origins.len() <= MAX_IDLE_ORIGINS);
+        }
+        assert!(in_flight.origins.contains_key("held"));
+        drop(held);
+    }
+
+    #[test]
+    fn topics_with_events_in_flight_are_all_kept() {
+        let mut in_flight = InFlight::new("g".into(), Transport::WebSocket);
+        let held = |at| in_flight.add_origin(&format!("t{at}"), Arc::default());
+        let held: Vec<Arc<Origin>> = (0..5 * MAX_IDLE_ORIGINS).map(held).collect();
+        assert_eq!(in_flight.origins.len(), held.len());
     }
 }

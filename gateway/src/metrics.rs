@@ -85,10 +85,15 @@ impl Metrics {
         self.groups.forget(|(name, _)| &**name == topic);
     }
 
-    /// Forgets a group that was removed or was never meant to last, and makes room for others.
+    /// Forgets a group that was removed, and makes room for others.
     pub fn forget_group(&self, topic: &str, group: &str) {
         self.groups
             .forget(|(of, name)| &**of == topic && &**name == group);
+    }
+
+    /// Forgets a group without a name of its own, in whichever topics it was.
+    pub fn forget_ephemeral_group(&self, group: &str) {
+        self.groups.forget(|(_, name)| &**name == group);
     }
 
     /// Samples the groups of the bus. Those without a series of their own are added up; of their ages

@@ -38,7 +38,9 @@ use crate::shared::Parts;
 use crate::state_runs::{LoadedRuns, StateRuns};
 use crate::tail_cache::TailCache;
 use crate::view::View;
-use crate::write_buffer::{CommitGroup, KeyedRecords, Limits, Topics, WatchedKeys, WriteBuffer};
+use crate::write_buffer::{
+    CommitGroup, Encoders, KeyedRecords, Limits, Topics, WatchedKeys, WriteBuffer,
+};
 use crate::writer::{Writer, create_segment};
 use folder::{check_folder, read_header};
 use inventory::Inventory;
@@ -518,8 +520,9 @@ impl Opening {
             spare_entries: SpareEntries::default(),
             log_id: state.log_id,
         };
-        let mut topics = Topics::new(state.log_id);
-        for record in state.topics.into_values() {
+        let mut topics = Topics::new();
+        for mut record in state.topics.into_values() {
+            record.options = topics.share_options(&record.options);
             let tail = Arc::new(AtomicU64::new(record.next_seq - 1));
             view.add_topic(record.clone(), tail.clone());
             topics.restore(record, tail);
@@ -539,6 +542,7 @@ impl Opening {
         let buffer = WriteBuffer {
             watched_keys: WatchedKeys::default(),
             topics,
+            encoders: Encoders::new(state.log_id),
             keyed: KeyedRecords::new(state.keyed),
             unsealed_ids: state.unsealed_ids,
             pending: CommitGroup::default(),

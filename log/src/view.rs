@@ -37,7 +37,7 @@ pub(crate) struct View {
 pub(crate) struct TopicView {
     pub(crate) number: u32,
     pub(crate) name: Arc<str>,
-    pub(crate) options: TopicOptions,
+    pub(crate) options: Arc<TopicOptions>,
     /// The tag of the ids that the log makes in it.
     pub(crate) tag: u32,
     pub(crate) first_seq: u64,
@@ -181,10 +181,7 @@ impl View {
                         in_a_row.for_each(drop);
                         continue;
                     };
-                    place.insert(ActiveRun {
-                        tail: topic.tail.clone(),
-                        ..ActiveRun::default()
-                    })
+                    place.insert(ActiveRun::new(topic.tail.clone()))
                 }
             };
             let mut tail_seq = 0;
@@ -264,7 +261,7 @@ impl View {
         }
         TopicInfo {
             name: topic.name.clone(),
-            options: topic.options.clone(),
+            options: (*topic.options).clone(),
             incarnation: u64::from(topic.number),
             first_seq,
             tail_seq: topic.tail_seq(),

@@ -6,6 +6,7 @@
 
 mod admit;
 mod admit_run;
+mod encoders;
 mod keyed;
 mod keyed_budget;
 mod topics;
@@ -13,6 +14,7 @@ mod unsealed_ids;
 mod watched_keys;
 
 pub(crate) use admit::Known;
+pub(crate) use encoders::Encoders;
 pub(crate) use keyed::{KeyedChange, KeyedRecords};
 pub(crate) use topics::Topics;
 pub(crate) use unsealed_ids::{Held, UnsealedIds};
@@ -28,6 +30,7 @@ use std::sync::atomic::AtomicU64;
 /// State of the log as of the last batch taken in.
 pub(crate) struct WriteBuffer {
     pub(crate) topics: Topics,
+    pub(crate) encoders: Encoders,
     pub(crate) keyed: KeyedRecords,
     /// Publishers' client ids in segments that are not sealed yet, and in what is still waiting.
     pub(crate) unsealed_ids: UnsealedIds,

@@ -4,6 +4,7 @@ use super::Bus;
 use crate::error::GroupError;
 use crate::group::GroupCounts;
 use crate::group::directory::StoredGroup;
+use crate::group::packed_status::PackedStatus;
 use crate::group::record::{GroupRecord, parse_record_key, record_prefix_of_all};
 use crate::group::registry::GroupName;
 use crate::group::status::GroupStatus;
@@ -119,6 +120,8 @@ impl Bus {
         self.registry.begin_listing();
         let stored = self.core.store.list(record_prefix_of_all()).await?;
         let mut groups = BTreeMap::new();
+        // Of very many groups most have the same name, in one topic after the other.
+        let mut last_group: Arc<str> = Arc::from("");
         for (at, (key, keyed)) in stored.into_iter().enumerate() {
             if at % GROUPS_OF_A_PAGE == 0 {
                 tokio::task::yield_now().await;
@@ -126,12 +129,18 @@ impl Bus {
             let Some((topic, group)) = parse_record_key(&key) else {
                 continue;
             };
+            if *last_group != *group {
+                last_group = group.into();
+            }
             let name = GroupName {
                 topic: topic.into(),
-                group: group.into(),
+                group: last_group.clone(),
                 ephemeral: false,
             };
-            let known = self.registry.stored_group(&name);
+            let (name, known) = match self.registry.stored_group(&name) {
+                Some((shared, known)) => (shared, Some(known)),
+                None => (name, None),
+            };
             let status = match known.filter(|known| known.version == Some(keyed.version)) {
                 Some(known) => known.status,
                 None => {
@@ -144,7 +153,7 @@ impl Bus {
                 }
             };
             let version = Some(keyed.version);
-            groups.insert(name, StoredGroup { status, version });
+            groups.insert(name, PackedStatus::of(&StoredGroup { status, version }));
         }
         self.registry.listed(groups);
         Ok(())

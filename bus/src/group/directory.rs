@@ -2,6 +2,7 @@
 //! end, and now and then the records are listed, because other buses on the same store write some too.
 
 use super::counts::GroupCounts;
+use super::packed_status::PackedStatus;
 use super::registry::GroupName;
 use super::status::GroupStatus;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,7 @@ const LISTED_FOR_MS: u64 = 30_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
-    groups: BTreeMap<GroupName, StoredGroup>,
+    groups: BTreeMap<GroupName, PackedStatus>,
     /// When all records were listed, in monotonic time.
     listed_at_ms: Option<u64>,
     /// What changes while the records are being listed, which the list need not know.
@@ -43,7 +44,13 @@ impl Directory {
     }
 
     pub(crate) fn get(&self, name: &GroupName) -> Option<StoredGroup> {
-        self.groups.get(name).copied()
+        self.groups.get(name).map(PackedStatus::unpack)
+    }
+
+    /// The same with its name as it is kept, for a listing to share.
+    pub(crate) fn get_named(&self, name: &GroupName) -> Option<(GroupName, StoredGroup)> {
+        let (name, group) = self.groups.get_key_value(name)?;
+        Some((name.clone(), group.unpack()))
     }
 
     /// What a group has done since the bus was opened.
@@ -59,7 +66,7 @@ impl Directory {
             status,
             version: None,
         };
-        self.groups.insert(name.clone(), group);
+        self.groups.insert(name.clone(), PackedStatus::of(&group));
         self.note_changed(name);
     }
 
@@ -91,7 +98,7 @@ impl Directory {
     }
 
     /// The records were listed. Of what changed meanwhile this knows more than the list.
-    pub(crate) fn listed(&mut self, groups: BTreeMap<GroupName, StoredGroup>, now_ms: u64) {
+    pub(crate) fn listed(&mut self, groups: BTreeMap<GroupName, PackedStatus>, now_ms: u64) {
         let known = std::mem::replace(&mut self.groups, groups);
         let meanwhile = self.listing.take().unwrap_or_default();
         let removed_topics = meanwhile.removed_topics;
@@ -102,7 +109,7 @@ impl Directory {
         }
         for name in meanwhile.groups {
             match known.get(&name) {
-                Some(group) => self.groups.insert(name, *group),
+                Some(group) => self.groups.insert(name, group.clone()),
                 None => self.groups.remove(&name),
             };
         }
@@ -116,7 +123,7 @@ impl Directory {
     ) -> impl Iterator<Item = (&GroupName, GroupStatus)> {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         let next = self.groups.range((after, Bound::Unbounded)).take(limit);
-        next.map(|(name, group)| (name, group.status))
+        next.map(|(name, group)| (name, group.unpack().status))
     }
 
     fn note_changed(&mut self, name: &GroupName) {
@@ -171,6 +178,7 @@ mod tests {
             (name("gone", "old"), at(5)),
             (name("t", "other"), at(6)),
         ];
+        let listed = listed.map(|(name, group)| (name, PackedStatus::of(&group)));
         directory.listed(BTreeMap::from(listed), 1_000);
         let expected = [
             ("gone/new", 7),

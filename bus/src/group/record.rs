@@ -26,7 +26,7 @@ pub(crate) struct GroupRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) settled: Vec<(u64, u64)>,
     /// How many events retention took before the group saw them.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) skipped: u64,
     pub(crate) settings: GroupSettings,
     /// Unsettled events that failed before.
@@ -117,12 +117,8 @@ pub(crate) struct LeaseRun {
     pub(crate) seqs: Vec<(u64, u64)>,
 }
 
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes the field by reference"
-)]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 #[allow(

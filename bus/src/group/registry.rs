@@ -4,6 +4,7 @@ use super::command::{Command, Reply};
 use super::counts::GroupCounts;
 use super::directory::{Directory, StoredGroup};
 use super::owner::Owner;
+use super::packed_status::PackedStatus;
 use super::status::{GroupStatus, SharedStatus};
 use super::subscriber::{Ended, Subscriber};
 use crate::core::Core;
@@ -175,13 +176,13 @@ impl Registry {
         self.lock().directory.begin_listing();
     }
 
-    /// What is known of a group that is stored.
-    pub(crate) fn stored_group(&self, name: &GroupName) -> Option<StoredGroup> {
-        self.lock().directory.get(name)
+    /// What is known of a group that is stored, and its name as it is kept.
+    pub(crate) fn stored_group(&self, name: &GroupName) -> Option<(GroupName, StoredGroup)> {
+        self.lock().directory.get_named(name)
     }
 
     /// All records were listed.
-    pub(crate) fn listed(&self, groups: BTreeMap<GroupName, StoredGroup>) {
+    pub(crate) fn listed(&self, groups: BTreeMap<GroupName, PackedStatus>) {
         let now_ms = self.core.monotonic_ms();
         self.lock().directory.listed(groups, now_ms);
     }

@@ -230,12 +230,12 @@ fn active_of(view: &View, number: u32, search: &Search<'_>) -> Vec<ActiveAsOf> {
         let latest = search
             .open
             .keys()
-            .filter_map(|key| run.keys.get(*key))
+            .filter_map(|key| run.latest_of_key(key))
             .max();
         let wanted = |entry: &&ActiveEntry| {
             entry.ts <= search.at_ts
                 && entry.seq >= search.first_seq
-                && latest.is_some_and(|latest| entry.seq <= *latest)
+                && latest.is_some_and(|latest| entry.seq <= latest)
         };
         active_segments.push(ActiveAsOf {
             segment: active.number,

@@ -249,9 +249,7 @@ impl Shared {
                 continue;
             };
             let mut keys: Vec<(&str, u64)> = run
-                .keys
-                .iter()
-                .map(|(key, seq)| (&**key, *seq))
+                .latest_of_keys()
                 .filter(|(key, seq)| {
                     *seq >= topic.first_seq && after.is_none_or(|after| *key > after)
                 })

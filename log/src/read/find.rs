@@ -132,7 +132,7 @@ impl Shared {
             let mut newest_first = view.active_segments.iter().rev();
             let waiting = newest_first.find_map(|active| {
                 let run = active.runs.get(&place.number)?;
-                let seq = *run.keys.get(key)?;
+                let seq = run.latest_of_key(key)?;
                 let entries = vec![*run.entries_from(seq).first()?];
                 Some(ActivePlaces {
                     segment: active.number,
@@ -165,7 +165,7 @@ impl Shared {
         let mut newest_first = view.active_segments.iter().rev();
         let found = newest_first.find_map(|active| {
             let run = active.runs.get(&place.number)?;
-            let entry = run.entries_from(*run.keys.get(key)?).first()?;
+            let entry = run.entries_from(run.latest_of_key(key)?).first()?;
             Some((active.number, *entry))
         });
         let kept = found.filter(|(_, entry)| entry.seq >= place.first_seq);

@@ -56,7 +56,7 @@ pub(crate) enum StateRecord {
 pub(crate) struct TopicRecord {
     pub(crate) number: u32,
     pub(crate) name: Arc<str>,
-    pub(crate) options: TopicOptions,
+    pub(crate) options: Arc<TopicOptions>,
     pub(crate) next_seq: u64,
     pub(crate) first_seq: u64,
     /// The latest ts the log itself has given in the topic.
@@ -227,7 +227,7 @@ impl TopicRecord {
         Some(Self {
             number,
             name,
-            options,
+            options: options.into(),
             next_seq: content.u64()?,
             first_seq: content.u64()?,
             last_ts: content.u64()?,
@@ -319,7 +319,7 @@ mod tests {
                 StateRecord::TopicPut(TopicRecord {
                     number,
                     name: name.into(),
-                    options,
+                    options: options.into(),
                     next_seq,
                     first_seq,
                     last_ts,

@@ -11,7 +11,7 @@ use crate::segment::{Found, Scanner};
 use crate::state_runs::{self, LoadedRuns, RunHeader, StateRuns, log_time};
 use crate::write_buffer::UnsealedIds;
 use crate::writer::segment_start;
-use prombus_store::{EventRef, Id, Keyed, TopicOptions};
+use prombus_store::{EventRef, Id, Keyed};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
@@ -289,7 +289,7 @@ impl State {
         let topic = self.topics.entry(number).or_insert_with(|| TopicRecord {
             number,
             name: name.into(),
-            options: TopicOptions::default(),
+            options: Arc::default(),
             next_seq: 1,
             first_seq: 1,
             last_ts: 0,

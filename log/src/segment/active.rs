@@ -25,8 +25,10 @@ pub(crate) struct ActiveRun {
     pub(crate) tail: Arc<AtomicU64>,
     /// In the order of positions.
     pub(crate) entries: Vec<ActiveEntry>,
-    /// The latest position of each key.
-    pub(crate) keys: HashMap<Box<str>, u64>,
+    /// The latest position of each key. Boxed, as is the next: there may be very many runs with neither.
+    keys: Option<Box<HashMap<Box<str>, u64>>>,
+    /// When events were stored whose publisher gave the ts, by position.
+    client_ts_stored: Option<Box<Vec<(u64, u64)>>>,
     pub(crate) bytes: u64,
     pub(crate) min_ts: u64,
     pub(crate) max_ts: u64,
@@ -34,8 +36,6 @@ pub(crate) struct ActiveRun {
     pub(crate) ordered: bool,
     /// Whether a publisher chose the id of one of the events.
     pub(crate) has_client_ids: bool,
-    /// When events were stored whose publisher gave the ts, by position.
-    pub(crate) client_ts_stored: Vec<(u64, u64)>,
 }
 
 /// Where one event is.
@@ -126,6 +126,14 @@ impl ActiveSegment {
 }
 
 impl ActiveRun {
+    /// An empty one of the topic with this tail.
+    pub(crate) fn new(tail: Arc<AtomicU64>) -> Self {
+        Self {
+            tail,
+            ..Self::default()
+        }
+    }
+
     /// Moves a run that has become large to spare memory, before it needs more.
     pub(crate) fn preallocate(&mut self, spares: &mut SpareEntries) {
         let count = self.entries.len();
@@ -147,28 +155,49 @@ impl ActiveRun {
         self.min_ts = self.min_ts.min(entry.ts);
         self.max_ts = self.max_ts.max(entry.ts);
         self.bytes += u64::from(entry.bytes);
-        self.entries.push(entry);
-        match key.map(|key| (key, self.keys.get_mut(key))) {
-            Some((_, Some(latest))) => *latest = entry.seq,
-            Some((key, None)) => {
-                self.keys.insert(key.into(), entry.seq);
-            }
-            None => {}
+        if self.entries.is_empty() {
+            // Of very many topics most have one event in a segment, and room for four would be three too many.
+            self.entries.reserve_exact(1);
         }
+        self.entries.push(entry);
+        let Some(key) = key else {
+            return;
+        };
+        let keys = self.keys.get_or_insert_default();
+        match keys.get_mut(key) {
+            Some(latest) => *latest = entry.seq,
+            None => {
+                keys.insert(key.into(), entry.seq);
+            }
+        }
+    }
+
+    /// The latest position of a key.
+    pub(crate) fn latest_of_key(&self, key: &str) -> Option<u64> {
+        self.keys.as_ref()?.get(key).copied()
+    }
+
+    /// The latest position of each key, in no order.
+    pub(crate) fn latest_of_keys(&self) -> impl Iterator<Item = (&str, u64)> {
+        let keys = self.keys.iter().flat_map(|keys| keys.iter());
+        keys.map(|(key, seq)| (&**key, *seq))
     }
 
     /// Notes when the event was stored that was pushed last, if its publisher gave the ts.
     pub(crate) fn note_stored(&mut self, seq: u64, stored_ms: Option<u64>) {
-        self.client_ts_stored
-            .extend(stored_ms.map(|stored_ms| (seq, stored_ms)));
+        if let Some(stored_ms) = stored_ms {
+            let stored = self.client_ts_stored.get_or_insert_default();
+            stored.push((seq, stored_ms));
+        }
     }
 
     /// When the event of an entry was stored.
     pub(crate) fn stored_ms(&self, entry: &ActiveEntry) -> u64 {
-        let found = self
-            .client_ts_stored
-            .binary_search_by_key(&entry.seq, |(seq, _)| *seq);
-        found.map_or(entry.ts, |at| self.client_ts_stored[at].1)
+        let Some(stored) = &self.client_ts_stored else {
+            return entry.ts;
+        };
+        let found = stored.binary_search_by_key(&entry.seq, |(seq, _)| *seq);
+        found.map_or(entry.ts, |at| stored[at].1)
     }
 
     /// Whether its memory is worth keeping for another run.
@@ -178,7 +207,7 @@ impl ActiveRun {
 
     /// Whether the entries say everything that an index has to say.
     pub(crate) fn is_nameless(&self) -> bool {
-        self.keys.is_empty() && !self.has_client_ids && self.client_ts_stored.is_empty()
+        self.keys.is_none() && !self.has_client_ids && self.client_ts_stored.is_none()
     }
 
     /// The entries from `seq` on.

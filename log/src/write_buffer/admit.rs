@@ -178,9 +178,10 @@ impl WriteBuffer {
             return durability;
         }
         let (seq, bus_ts) = topic.next(taking.now_ms);
+        let encoder = self.encoders.of(topic.record.number);
         let id = match event.id() {
             Some(own) => own,
-            None => topic.ids.make(bus_ts, seq),
+            None => encoder.ids.make(bus_ts, seq),
         };
         let ts = event.ts().unwrap_or(bus_ts);
         let flags = match to_store {
@@ -199,8 +200,8 @@ impl WriteBuffer {
             seq,
             stored_ms: bus_ts,
         };
-        topic
-            .encoder
+        encoder
+            .records
             .write(&mut self.pending.bytes, event, &event_place, flags);
         self.pending.events.push(NewEvent {
             topic: topic.record.number,

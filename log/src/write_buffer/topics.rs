@@ -1,9 +1,10 @@
-//! The topics as the buffer knows them: options, next position, and the tag of the ids made in them.
+//! The topics as the buffer knows them: options and next position.
 
 use super::Held;
 use crate::hashing::NameMap;
-use crate::record::{EventEncoder, TopicRecord};
-use prombus_store::{Durability, IdGenerator, TopicOptions, tag_of};
+use crate::record::TopicRecord;
+use prombus_store::{Durability, TopicOptions};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,41 +16,59 @@ pub(crate) struct Topics {
     /// Empty slots, which the next topics take.
     free: Vec<usize>,
     pub(crate) next_number: u32,
-    log_id: u64,
+    recent_options: RecentOptions,
 }
+
+/// The options that topics were last made with. Most topics have the same ones, and share them.
+#[derive(Default)]
+struct RecentOptions(VecDeque<Arc<TopicOptions>>);
+
+/// How many different options are looked through for the ones of a new topic.
+const MAX_RECENT_OPTIONS: usize = 16;
 
 /// One topic.
 pub(crate) struct Topic {
     pub(crate) record: TopicRecord,
-    /// Sets its ids apart from other topics' and from those of an earlier topic of the same name.
-    pub(crate) ids: IdGenerator,
     /// The newest position that readers see; shared with the view.
     pub(crate) tail: Arc<AtomicU64>,
     /// The last position that becomes visible by sync.
     last_synced_seq: u64,
-    /// How its records begin.
-    pub(crate) encoder: EventEncoder,
+}
+
+impl RecentOptions {
+    /// Equal options that another topic has, or these.
+    fn share(&mut self, options: &Arc<TopicOptions>) -> Arc<TopicOptions> {
+        if let Some(known) = self.0.iter().find(|known| *known == options) {
+            return known.clone();
+        }
+        self.0.truncate(MAX_RECENT_OPTIONS - 1);
+        self.0.push_front(options.clone());
+        options.clone()
+    }
 }
 
 impl Topics {
-    pub(crate) fn new(log_id: u64) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             by_name: NameMap::default(),
             slots: Vec::new(),
             free: Vec::new(),
             next_number: 1,
-            log_id,
+            recent_options: RecentOptions::default(),
         }
+    }
+
+    /// Equal options that another topic has, or these.
+    pub(crate) fn share_options(&mut self, options: &Arc<TopicOptions>) -> Arc<TopicOptions> {
+        self.recent_options.share(options)
     }
 
     /// Puts a topic back as a checkpoint or the view knows it.
     pub(crate) fn restore(&mut self, record: TopicRecord, tail: Arc<AtomicU64>) {
         self.next_number = self.next_number.max(record.number + 1);
         let topic = Box::new(Topic {
-            ids: IdGenerator::new(tag_of(self.log_id, record.number)),
             tail,
             last_synced_seq: 0,
-            encoder: EventEncoder::default(),
             record,
         });
         let slot = self.free.pop().unwrap_or(self.slots.len());
@@ -66,14 +85,15 @@ impl Topics {
         name: &Arc<str>,
         options: &TopicOptions,
     ) -> (TopicRecord, Arc<AtomicU64>) {
+        let options = self.recent_options.share(&Arc::new(options.clone()));
         if let Some(topic) = self.get_mut(name) {
-            topic.record.options = options.clone();
+            topic.record.options = options;
             return (topic.record.clone(), topic.tail.clone());
         }
         let record = TopicRecord {
             number: self.next_number,
             name: name.clone(),
-            options: options.clone(),
+            options,
             next_seq: 1,
             first_seq: 1,
             last_ts: 0,
@@ -157,7 +177,7 @@ mod tests {
 
     #[test]
     fn topics_made_and_deleted_take_the_same_slots_again() {
-        let mut topics = Topics::new(7);
+        let mut topics = Topics::new();
         let options = TopicOptions::default();
         topics.put(&"kept".into(), &options);
         for round in 0..1000 {
@@ -173,5 +193,26 @@ mod tests {
         assert_eq!(topics.get("kept").map(|topic| topic.record.number), Some(1));
         assert_eq!(topics.iter().count(), 1);
         assert_eq!(topics.next_number, 2002);
+    }
+
+    #[test]
+    fn topics_with_equal_options_share_them() {
+        let mut topics = Topics::new();
+        let options = |max_events| TopicOptions {
+            max_events,
+            ..TopicOptions::default()
+        };
+        let mut made = |name: &str, max_events| {
+            let name = Arc::from(name);
+            topics.put(&name, &options(max_events)).0.options
+        };
+        let (one, other) = (made("a", None), made("b", Some(1)));
+        assert!(Arc::ptr_eq(&made("c", None), &one));
+        for different in 2..100 {
+            let kept = made("d", Some(different));
+            assert_eq!(*kept, options(Some(different)));
+        }
+        assert_eq!(made("e", Some(1)), other);
+        assert!(topics.recent_options.0.len() <= MAX_RECENT_OPTIONS);
     }
 }

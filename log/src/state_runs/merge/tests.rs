@@ -7,9 +7,9 @@ use crate::files::fault::FaultFiles;
 use crate::record::{LAST_OF_BATCH, TopicRecord};
 use crate::segment::HEADER_BYTES;
 use crate::writer::segment_start;
-use prombus_store::TopicOptions;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const LOG_ID: u64 = 7;
 
@@ -18,7 +18,7 @@ fn record() -> impl Strategy<Value = StateRecord> {
     let topic = |number: u32, next_seq: u64| TopicRecord {
         number,
         name: format!("t{number}").into(),
-        options: TopicOptions::default(),
+        options: Arc::default(),
         next_seq,
         first_seq: 1,
         last_ts: next_seq,
@@ -114,7 +114,7 @@ proptest! {
         let mut model = Model::default();
         // Topics are made before they are trimmed.
         let first: Vec<StateRecord> = (1..5).map(|number| StateRecord::TopicPut(TopicRecord {
-            number, name: format!("t{number}").into(), options: TopicOptions::default(),
+            number, name: format!("t{number}").into(), options: Arc::default(),
             next_seq: 1, first_seq: 1, last_ts: 0,
         })).collect();
         for (number, records) in (1..).zip([first].into_iter().chain(made.clone())) {
