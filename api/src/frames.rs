@@ -24,8 +24,8 @@ pub use group::{GroupName, write_pause, write_resume, write_unsubscribe};
 pub use partitions::{Partitions, write_assign, write_revoke, write_revoked};
 pub use publish::{Publish, write_publish};
 pub use reply::{
-    ErrorDetails, ErrorFrame, OkFrame, PublishedFrame, write_ack_published, write_error, write_ok,
-    write_published, write_scheduled, write_subscribed,
+    ErrorDetails, ErrorFrame, OkFrame, PublishedFrame, write_ack_published, write_also_published,
+    write_error, write_ok, write_published, write_scheduled, write_subscribed,
 };
 pub use server::ServerFrame;
 pub use settle::{Ack, Ids, Modack, Nack, write_ack, write_ack_publish, write_modack, write_nack};

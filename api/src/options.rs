@@ -8,7 +8,7 @@ mod subscribe;
 pub use filter::Filter;
 pub use position::Position;
 pub(crate) use position::PositionParts;
-pub use publish::PublishOptions;
+pub use publish::{AlsoPublish, PublishOptions};
 pub use subscribe::{Ordering, SubscribeOptions};
 
 #[cfg(test)]

@@ -71,7 +71,9 @@ pub use prombus_api::http::{
     TopicInfo, WhichLetters,
 };
 pub use prombus_api::options::{Filter, Ordering, Position as StartAt};
-pub use publish::{BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published};
+pub use publish::{
+    AlsoPublish, BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published,
+};
 pub use reads::{KeyPage, LoadState, Page};
 pub use subscription::{
     AckPublishFuture, Assignment, Context, Delivery, Ended, Event, EventFields, SubscribeOptions,

@@ -47,6 +47,18 @@ pub struct PublishOptions<'a> {
     /// Of a repeated event: publish also for each time that was missed while the server was down, and not only for the
     /// last of them.
     pub catch_up: bool,
+    /// Publish the event in other versions to other topics too, all or none: while consumers move from one version to the
+    /// next, both get it. The others have the same id, key, headers and so on as the event itself.
+    pub also_publish: &'a [AlsoPublish<'a>],
+}
+
+/// An event in another version, for another topic.
+#[derive(Debug, Clone, Copy)]
+pub struct AlsoPublish<'a> {
+    /// Where to.
+    pub topic: &'a str,
+    /// The payload, as JSON.
+    pub payload: &'a str,
 }
 
 /// Where a published event lies.

@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod also_publish;
 mod api_error;
 pub mod auth;
 mod cloudevents;

@@ -43,6 +43,7 @@ const PLAIN: PublishOptions<'static> = PublishOptions {
     delay_ms: None,
     every: None,
     catch_up: false,
+    also_publish: &[],
 };
 
 async fn within<F: Future>(future: F) -> F::Output {

@@ -25,11 +25,11 @@ pub struct OkFrame<'a> {
     pub due: Option<u64>,
     /// The group of a subscription.
     pub group: Option<Cow<'a, str>>,
-    /// What an ACK published atomically with it.
+    /// What was published with it: by the `publish` of an ACK, by the `also_publish` of a PUBLISH.
     pub published: Vec<PublishedFrame<'a>>,
 }
 
-/// An event that an ACK published, as its OK tells it.
+/// An event that was published with something else, as its OK tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PublishedFrame<'a> {
     /// Where it is.
@@ -122,6 +122,27 @@ pub fn write_ack_published(
 ) {
     out.extend_from_slice(b"{\"op\":\"OK\"");
     write_corr(out, corr);
+    write_published_with(out, published);
+    out.push(b'}');
+}
+
+/// Appends the OK of a PUBLISH with `also_publish`.
+pub fn write_also_published(
+    out: &mut Vec<u8>,
+    id: &str,
+    (seq, ts): (u64, u64),
+    duplicate: bool,
+    also: &[PublishedFrame<'_>],
+    corr: Option<&str>,
+) {
+    write_published(out, id, (seq, ts), duplicate, corr);
+    let brace = out.pop();
+    debug_assert_eq!(brace, Some(b'}'), "a frame is an object");
+    write_published_with(out, also);
+    out.push(b'}');
+}
+
+fn write_published_with(out: &mut Vec<u8>, published: &[PublishedFrame<'_>]) {
     out.extend_from_slice(b",\"published\":");
     write_list(out, published, |out, event| {
         out.extend_from_slice(b"{\"topic\":");
@@ -135,7 +156,6 @@ pub fn write_ack_published(
         }
         out.push(b'}');
     });
-    out.push(b'}');
 }
 
 /// Appends an ERR.

@@ -25,6 +25,9 @@ pub struct PublishReply {
     pub duplicate: bool,
     /// What the reply promises: `fsync`, `os`, or what the store really does.
     pub durability: String,
+    /// What `also_publish` published with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<PublishReply>,
 }
 
 /// The reply to a batch of CloudEvents.
@@ -34,7 +37,7 @@ pub struct BatchReply {
     pub events: Vec<PublishReply>,
 }
 
-/// A line of `?envelope=1`, and of an import, which takes a record's `id` and `ts` and leaves out its position.
+/// The body or a line of `?envelope=1`, and a line of an import, which takes a record's `id` and `ts` and leaves out its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope<'a> {
     /// The payload as it was written.

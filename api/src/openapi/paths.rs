@@ -63,7 +63,8 @@ fn publish() -> Value {
     let text = || json!({"type": "string"});
     let count = || json!({"type": "integer", "minimum": 0});
     let mut content = cloudevents::bodies();
-    content["application/json"] = json!({"schema": {"description": "The payload."}});
+    content["application/json"] =
+        json!({"schema": {"description": "The payload, or with `envelope` an Envelope."}});
     content["application/x-ndjson"] = json!({"schema": {"type": "string", "description": "A payload on each line, or an Envelope."}});
     Operation::new("publish", "Publish one payload, many as lines, or CloudEvents")
         .topic_in_path()
@@ -78,7 +79,7 @@ fn publish() -> Value {
         .query("delay_ms", count(), "Publish after so many milliseconds.")
         .query("every", text(), "Publish again and again: an interval or a cron line with an optional time zone.")
         .query("catch_up", flag("0"), "Publish also for each time that was missed while the server was down.")
-        .query("envelope", flag("0"), "With NDJSON: each line is an envelope around its payload.")
+        .query("envelope", flag("0"), "The body, with NDJSON each line, is an envelope around its payload.")
         .header("Idempotency-Key", "The same as `id`.")
         .header("If-Match", "The ETag of the key's `/snap`, or its seq in quotes: the same as `expect_key_seq`.")
         .header("traceparent", "Becomes a header of the event, like `tracestate` and everything that begins with `x-`.")

@@ -1,7 +1,8 @@
 //! What a publisher may say about an event.
 
+use crate::frames::required;
 use crate::scan::{FromJson, ScanError, Scanner};
-use crate::write::{ObjectWriter, ToJson};
+use crate::write::{ObjectWriter, Raw, ToJson};
 use std::borrow::Cow;
 
 /// The options of a publish. Strings are borrowed from the text unless they have escapes.
@@ -33,6 +34,17 @@ pub struct PublishOptions<'a> {
     pub every: Option<Cow<'a, str>>,
     /// Publish also for each time that was missed while the server was down.
     pub catch_up: bool,
+    /// Publish the event in other versions to other topics too, all or none.
+    pub also_publish: Vec<AlsoPublish<'a>>,
+}
+
+/// An event in another version, for another topic. All else it shares with the one it is published with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlsoPublish<'a> {
+    /// Where to.
+    pub topic: Cow<'a, str>,
+    /// The payload as it was written.
+    pub payload: Cow<'a, str>,
 }
 
 impl<'a> PublishOptions<'a> {
@@ -51,6 +63,7 @@ impl<'a> PublishOptions<'a> {
         "delay_ms",
         "every",
         "catch_up",
+        "also_publish",
     ];
 
     /// Whether the event is to be published later.
@@ -59,6 +72,38 @@ impl<'a> PublishOptions<'a> {
             || self.delay_ms.is_some()
             || self.every.is_some()
             || self.catch_up
+    }
+
+    /// Whether the event is committed by itself: later, or together with others.
+    pub fn needs_own_commit(&self) -> bool {
+        self.is_scheduled() || !self.also_publish.is_empty()
+    }
+
+    /// These options, and what they do not say as `defaults` say it.
+    #[must_use]
+    pub fn or(mut self, defaults: &Self) -> Self {
+        self.id = self.id.or_else(|| defaults.id.clone());
+        self.ts = self.ts.or(defaults.ts);
+        self.key = self.key.or_else(|| defaults.key.clone());
+        self.sid = self.sid.or_else(|| defaults.sid.clone());
+        if self.tags.is_empty() {
+            self.tags.clone_from(&defaults.tags);
+        }
+        for (name, value) in &defaults.headers {
+            if !self.headers.iter().any(|(own, _)| own == name) {
+                self.headers.push((name.clone(), value.clone()));
+            }
+        }
+        if self.caused_by.is_empty() {
+            self.caused_by.clone_from(&defaults.caused_by);
+        }
+        self.expect_seq = self.expect_seq.or(defaults.expect_seq);
+        self.expect_key_seq = self.expect_key_seq.or(defaults.expect_key_seq);
+        self.deliver_at = self.deliver_at.or(defaults.deliver_at);
+        self.delay_ms = self.delay_ms.or(defaults.delay_ms);
+        self.every = self.every.or_else(|| defaults.every.clone());
+        self.catch_up |= defaults.catch_up;
+        self
     }
 
     /// Takes the value of a field if it is one of the options; otherwise `None`, and nothing was taken.
@@ -82,6 +127,7 @@ impl<'a> PublishOptions<'a> {
             "delay_ms" => scanner.fill(&mut self.delay_ms),
             "every" => scanner.fill(&mut self.every),
             "catch_up" => scanner.fill(&mut self.catch_up),
+            "also_publish" => scanner.fill(&mut self.also_publish),
             _ => return None,
         })
     }
@@ -101,7 +147,8 @@ impl<'a> PublishOptions<'a> {
             .field("deliver_at", &self.deliver_at)
             .field("delay_ms", &self.delay_ms)
             .field("every", &self.every)
-            .field("catch_up", &self.catch_up);
+            .field("catch_up", &self.catch_up)
+            .field("also_publish", &self.also_publish);
     }
 }
 
@@ -128,5 +175,32 @@ impl ToJson for PublishOptions<'_> {
 
     fn is_absent(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl<'a> FromJson<'a> for AlsoPublish<'a> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
+        let (mut topic, mut payload) = (None, None);
+        scanner.object(|scanner, name| match name {
+            "topic" => scanner.fill(&mut topic),
+            "payload" => {
+                payload = Some(scanner.raw()?);
+                Ok(())
+            }
+            _ => Err(ScanError::unknown(name, &["topic", "payload"], &[])),
+        })?;
+        Ok(Self {
+            topic: required(topic, "topic")?,
+            payload: Cow::Borrowed(required(payload, "payload")?),
+        })
+    }
+}
+
+impl ToJson for AlsoPublish<'_> {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        ObjectWriter::new(out)
+            .field("topic", &self.topic)
+            .field("payload", &Raw(self.payload.as_bytes()))
+            .end();
     }
 }

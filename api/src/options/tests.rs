@@ -34,7 +34,7 @@ fn every_subscribe_option_has_its_name() {
 
 #[test]
 fn every_publish_option_has_its_name() {
-    let json = r##"{"id":"i","ts":5,"key":"k","headers":{"a":"1","b":"2"},"tags":["#t"],"caused_by":["c"],"sid":"s","expect_seq":7,"expect_key_seq":0,"deliver_at":8,"delay_ms":9,"every":"1m","catch_up":true}"##;
+    let json = r##"{"id":"i","ts":5,"key":"k","headers":{"a":"1","b":"2"},"tags":["#t"],"caused_by":["c"],"sid":"s","expect_seq":7,"expect_key_seq":0,"deliver_at":8,"delay_ms":9,"every":"1m","catch_up":true,"also_publish":[{"topic":"t2","payload":{"v": 2}}]}"##;
     let options = PublishOptions::parse(json.as_bytes()).unwrap();
     let text = |text: &str| text.to_owned();
     let expected = PublishOptions {
@@ -51,6 +51,10 @@ fn every_publish_option_has_its_name() {
         delay_ms: Some(9),
         every: Some("1m".into()),
         catch_up: true,
+        also_publish: vec![AlsoPublish {
+            topic: "t2".into(),
+            payload: r#"{"v": 2}"#.into(),
+        }],
     };
     assert_eq!(options, expected);
 }

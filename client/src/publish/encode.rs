@@ -4,7 +4,7 @@ use super::PublishOptions;
 use crate::core::Core;
 use crate::error::{BadValue, PublishError};
 use prombus_api::frames::{Publish, write_publish};
-use prombus_api::options::PublishOptions as WireOptions;
+use prombus_api::options::{AlsoPublish as WireAlsoPublish, PublishOptions as WireOptions};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -120,6 +120,14 @@ impl Scratch {
                 delay_ms: options.delay_ms,
                 every: options.every.map(Cow::Borrowed),
                 catch_up: options.catch_up,
+                also_publish: options
+                    .also_publish
+                    .iter()
+                    .map(|also| WireAlsoPublish {
+                        topic: Cow::Borrowed(also.topic),
+                        payload: Cow::Borrowed(also.payload),
+                    })
+                    .collect(),
             },
         };
         self.frame.clear();

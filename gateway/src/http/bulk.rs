@@ -13,7 +13,7 @@ use super::publish::{event_headers, has_idempotency_key, has_if_match};
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::to_bus::{check_not_scheduled, to_bus_publish_options};
+use crate::to_bus::{check_no_own_commit, to_bus_publish_options};
 use axum::http::StatusCode;
 use axum::response::Response;
 use prombus::error::PublishError;
@@ -78,7 +78,7 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
         let message = "id: not allowed with NDJSON; use envelope=1 and an id on each line";
         return Err(ApiError::new(Code::BadFrame, message));
     }
-    check_not_scheduled(&options)?;
+    check_no_own_commit(&options)?;
     if options.expect_seq.is_some()
         || options.expect_key_seq.is_some()
         || has_if_match(&call.parts.headers)
@@ -222,8 +222,8 @@ impl<'c> Bulk<'c> {
             if self.content == Content::Record && envelope.options.id.is_none() {
                 return Err(ApiError::new(Code::BadFrame, "id: missing"));
             }
-            check_not_scheduled(&envelope.options)?;
-            let options = with_defaults(envelope.options, &self.defaults);
+            check_no_own_commit(&envelope.options)?;
+            let options = envelope.options.or(&self.defaults);
             batch.add(topic, envelope.payload, &to_bus_publish_options(&options));
         }
         self.batch.lines.push(self.line);
@@ -346,22 +346,6 @@ async fn completed(
     let results = answer.await;
     let lines = in_flight.take().map(|(_, lines)| lines);
     lines.unwrap_or_default().into_iter().zip(results).collect()
-}
-
-/// Options of the line win over those of the request.
-fn with_defaults<'a>(mut options: WireOptions<'a>, defaults: &WireOptions<'a>) -> WireOptions<'a> {
-    options.ts = options.ts.or(defaults.ts);
-    options.key = options.key.or_else(|| defaults.key.clone());
-    options.sid = options.sid.or_else(|| defaults.sid.clone());
-    if options.tags.is_empty() {
-        options.tags.clone_from(&defaults.tags);
-    }
-    for (name, value) in &defaults.headers {
-        if !options.headers.iter().any(|(own, _)| own == name) {
-            options.headers.push((name.clone(), value.clone()));
-        }
-    }
-    options
 }
 
 fn is_final(code: Code) -> bool {

@@ -10,7 +10,7 @@ use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::cloudevents::{CloudEvent, Mode, SOURCE_HEADER, in_batch, is_tracing, mode_of};
-use crate::to_bus::{check_not_scheduled, to_bus_publish_options};
+use crate::to_bus::{check_no_own_commit, to_bus_publish_options};
 use axum::response::Response;
 use prombus::{EventFields, Published};
 use prombus_api::Code;
@@ -109,7 +109,7 @@ async fn batch(
     shared: &WireOptions<'_>,
     events: Vec<Addressed<'_>>,
 ) -> Result<Response, ApiError> {
-    check_not_scheduled(shared)?;
+    check_no_own_commit(shared)?;
     if shared.expect_seq.is_some()
         || shared.expect_key_seq.is_some()
         || has_if_match(&call.parts.headers)

@@ -4,6 +4,7 @@ use super::bulk;
 use super::call::Call;
 use super::cloudevents;
 use super::reply;
+use crate::also_publish::{self, Versions};
 use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::cloudevents::mode_of;
@@ -11,11 +12,15 @@ use crate::gateway::Gateway;
 use crate::to_bus::{to_bus_publish_options, to_bus_schedule};
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
-use prombus::{Durability, Published};
+use prombus::error::PublishError;
+use prombus::{Durability, Published, check_topic};
 use prombus_api::Code;
-use prombus_api::http::{PublishReply, ScheduleReply, is_event_header, publish_query};
+use prombus_api::http::{
+    Body, Envelope, PublishReply, ScheduleReply, is_event_header, publish_query,
+};
 use prombus_api::options::PublishOptions as WireOptions;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
@@ -28,10 +33,13 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
         let topic = call.topic.clone();
         return cloudevents::publish_events(call, mode, Some(topic)).await;
     }
-    let limit = call.gateway().options.limits.max_payload_bytes;
+    let is_envelope = call.query()?.flag("envelope")?.unwrap_or(false);
+    let limits = &call.gateway().options.limits;
+    let limit = match is_envelope {
+        true => limits.max_message_bytes,
+        false => limits.max_payload_bytes,
+    };
     let body = call.whole_body(limit).await?;
-    let payload = std::str::from_utf8(&body)
-        .map_err(|_| ApiError::new(Code::BadJson, "payload is not UTF-8"))?;
     let query = call.query()?;
     let options = WireOptions {
         headers: event_headers(&call.parts.headers)?,
@@ -39,14 +47,32 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
     };
     let options = with_idempotency_key(options, &call.parts.headers)?;
     let options = with_if_match(options, &call.parts.headers)?;
+    if is_envelope {
+        let envelope = Envelope::parse(&body)?;
+        let options = envelope.options.or(&options);
+        return publish_one(&call, envelope.payload, &options).await;
+    }
+    let payload = std::str::from_utf8(&body)
+        .map_err(|_| ApiError::new(Code::BadJson, "payload is not UTF-8"))?;
+    publish_one(&call, payload, &options).await
+}
+
+async fn publish_one(
+    call: &Call,
+    payload: &str,
+    options: &WireOptions<'_>,
+) -> Result<Response, ApiError> {
     let gateway = call.gateway();
+    if !options.also_publish.is_empty() {
+        return publish_versions(call, payload, options).await;
+    }
     call.connection.publish(&call.topic, 1)?;
     if options.is_scheduled() {
-        return schedule(&call, &call.topic, payload, &options).await;
+        return schedule(call, &call.topic, payload, options).await;
     }
     let published = gateway
         .bus
-        .publish_text(&call.topic, payload, &to_bus_publish_options(&options))
+        .publish_text(&call.topic, payload, &to_bus_publish_options(options))
         .await?;
     if !published.duplicate {
         gateway.metrics.topic(&call.topic).published.increment();
@@ -56,6 +82,37 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
         &call.topic,
         &published,
     )))
+}
+
+/// Stores an event with its other versions.
+async fn publish_versions(
+    call: &Call,
+    payload: &str,
+    options: &WireOptions<'_>,
+) -> Result<Response, ApiError> {
+    let mut topics = Vec::with_capacity(options.also_publish.len());
+    for also in &options.also_publish {
+        check_topic(&also.topic).map_err(PublishError::from)?;
+        call.allow(Action::Publish, &also.topic, None)?;
+        topics.push(Arc::from(&*also.topic));
+    }
+    also_publish::check(options)?;
+    let topic: Arc<str> = Arc::from(&*call.topic);
+    for topic in [&topic].into_iter().chain(&topics) {
+        call.connection.publish(topic, 1)?;
+    }
+    let gateway = call.gateway();
+    let versions = Versions::new(gateway, (topic, payload), options, topics);
+    let stored = versions.publish(gateway).await?;
+    let replies = stored
+        .iter()
+        .map(|(topic, published)| published_reply(gateway, topic, published));
+    let mut replies = replies.collect::<Vec<PublishReply>>().into_iter();
+    let first = replies.next().ok_or(PublishError::Closed)?;
+    Ok(reply::json(&PublishReply {
+        published: replies.collect(),
+        ..first
+    }))
 }
 
 /// Stores an event that is to be published later.
@@ -172,6 +229,7 @@ pub(super) fn published_reply(
         duplicate: published.duplicate,
         durability: durability(gateway, topic),
         topic: topic.to_owned(),
+        published: Vec::new(),
     }
 }
 

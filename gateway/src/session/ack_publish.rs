@@ -8,7 +8,7 @@ use super::subscriptions::{Member, Subscriptions};
 use crate::api_error::ApiError;
 use crate::error_log::ErrorSource;
 use crate::gateway::Gateway;
-use crate::to_bus::{check_not_scheduled, to_bus_publish_options};
+use crate::to_bus::{check_no_own_commit, to_bus_publish_options};
 use prombus::error::AckPublishError;
 use prombus::{AckPublish, AckPublishesFuture, PublishBatch, Published};
 use prombus_api::Code;
@@ -76,7 +76,7 @@ impl AckPublishEvents {
     }
 
     pub(super) fn add(&mut self, topic: Arc<str>, publish: &Publish<'_>) -> Result<(), ApiError> {
-        check_not_scheduled(&publish.options)?;
+        check_no_own_commit(&publish.options)?;
         self.batch.add(
             &topic,
             publish.payload,

@@ -7,12 +7,13 @@
 use super::access::Access;
 use super::ack_publish::{AckPublishBatch, AckPublishEvents};
 use super::outbound::Outbound;
+use super::own_commit::PendingCommit;
 use super::publish_batch::{MAX_BATCH_FRAMES, PublishFrames};
 use super::replies::{Replies, Reply};
-use super::schedule::PendingSchedule;
 use super::settle::SettleOp;
 use super::settle_batch::{AckBatch, PendingSettle};
 use super::subscriptions::Subscriptions;
+use crate::also_publish::{self, Versions};
 use crate::api_error::ApiError;
 use crate::error_log::ErrorSource;
 use crate::gateway::Gateway;
@@ -111,8 +112,8 @@ impl Dispatcher {
     }
 
     fn publish(&mut self, publish: &Publish<'_>, corr: Option<&str>, now_ms: u64) {
-        if publish.options.is_scheduled() {
-            return self.schedule(publish, corr, now_ms);
+        if publish.options.needs_own_commit() {
+            return self.publish_by_itself(publish, corr, now_ms);
         }
         self.flush_ack_publishes();
         let publishes = self
@@ -135,26 +136,45 @@ impl Dispatcher {
         }
     }
 
-    /// PUBLISH of an event that is to be published later.
-    fn schedule(&mut self, publish: &Publish<'_>, corr: Option<&str>, now_ms: u64) {
+    /// PUBLISH of an event that is to be published later, or with other versions of itself.
+    fn publish_by_itself(&mut self, publish: &Publish<'_>, corr: Option<&str>, now_ms: u64) {
         self.flush();
-        let allowed = match self.is_draining {
-            true => Err(shutting_down()),
-            false => self.access.publish(&publish.topic),
-        };
-        let allowed = allowed.and_then(|topic| {
-            let within = within_limits(&self.gateway, &mut self.limits, topic, 1, now_ms);
-            within.map(|()| topic.clone())
-        });
-        match allowed {
-            Ok(topic) => {
-                let mut pending = PendingSchedule::new(&self.gateway, topic, publish, corr);
+        match self.own_commit(publish, corr, now_ms) {
+            Ok(mut pending) => {
                 // The first poll sends it; the reply keeps its place in the queue.
                 let _ = pending.poll(&mut Context::from_waker(&self.task));
-                self.replies.push(Reply::Schedule(Box::new(pending)));
+                self.replies.push(Reply::OwnCommit(Box::new(pending)));
             }
             Err(error) => self.reply_error(error, corr),
         }
+    }
+
+    fn own_commit(
+        &mut self,
+        publish: &Publish<'_>,
+        corr: Option<&str>,
+        now_ms: u64,
+    ) -> Result<PendingCommit, ApiError> {
+        if self.is_draining {
+            return Err(shutting_down());
+        }
+        let options = &publish.options;
+        let topic = self.access.publish(&publish.topic)?.clone();
+        let mut also = Vec::with_capacity(options.also_publish.len());
+        for other in &options.also_publish {
+            also.push(self.access.publish(&other.topic)?.clone());
+        }
+        if !also.is_empty() {
+            also_publish::check(options)?;
+        }
+        for topic in [&topic].into_iter().chain(&also) {
+            within_limits(&self.gateway, &mut self.limits, topic, 1, now_ms)?;
+        }
+        if also.is_empty() {
+            return Ok(PendingCommit::schedule(&self.gateway, topic, publish, corr));
+        }
+        let versions = Versions::new(&self.gateway, (topic, publish.payload), options, also);
+        Ok(PendingCommit::publish(self.gateway.clone(), versions, corr))
     }
 
     fn ack(&mut self, ack: &Ack<'_>, corr: Option<&str>) -> Result<(), ApiError> {

@@ -2,8 +2,8 @@
 
 use super::ack_publish::PendingAckPublish;
 use super::outbound::Outbound;
+use super::own_commit::PendingCommit;
 use super::publish_batch::{PendingPublish, write_api_error};
-use super::schedule::PendingSchedule;
 use super::settle_batch::PendingSettle;
 use super::subscriptions::Subscriptions;
 use crate::api_error::ApiError;
@@ -38,7 +38,7 @@ pub(super) enum Reply {
     Publish(Box<PendingPublish>),
     Settle(Box<PendingSettle>),
     AckPublish(Box<PendingAckPublish>),
-    Schedule(Box<PendingSchedule>),
+    OwnCommit(Box<PendingCommit>),
 }
 
 impl Replies {
@@ -73,7 +73,7 @@ impl Replies {
                 }
                 Reply::Settle(pending) => pending.poll(context),
                 Reply::AckPublish(pending) => pending.poll(context),
-                Reply::Schedule(pending) => pending.poll(context),
+                Reply::OwnCommit(pending) => pending.poll(context),
                 Reply::Ok { .. } | Reply::Error { .. } => Poll::Ready(()),
             };
             if ready.is_pending() {
@@ -102,7 +102,7 @@ impl Reply {
             Self::Publish(pending) => pending.frames(),
             Self::Settle(pending) => pending.frames(),
             Self::AckPublish(pending) => pending.frames(),
-            Self::Ok { .. } | Self::Error { .. } | Self::Schedule(_) => 1,
+            Self::Ok { .. } | Self::Error { .. } | Self::OwnCommit(_) => 1,
         }
     }
 
@@ -110,7 +110,7 @@ impl Reply {
         match self {
             Self::Publish(pending) => pending.bytes(),
             Self::AckPublish(pending) => pending.bytes(),
-            Self::Schedule(pending) => pending.bytes(),
+            Self::OwnCommit(pending) => pending.bytes(),
             Self::Ok { .. } | Self::Error { .. } | Self::Settle(_) => 0,
         }
     }
@@ -128,7 +128,7 @@ impl Reply {
                 pending.reply(subscriptions, outbound, gateway.now());
             }
             Self::AckPublish(pending) => pending.reply((gateway, source), subscriptions, outbound),
-            Self::Schedule(pending) => pending.reply((gateway, source), outbound),
+            Self::OwnCommit(pending) => pending.reply((gateway, source), outbound),
             // Its replies are written while it is polled.
             Self::Publish(_) => {}
         }

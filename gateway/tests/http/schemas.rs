@@ -287,3 +287,76 @@ async fn reading_needs_subscribe_and_changing_needs_admin() {
     let list = client.request("GET", "/schemas", &headers, b"").await.ok();
     assert_eq!(list, json!({"schemas": []}), "others see nothing of it");
 }
+
+#[tokio::test]
+async fn an_envelope_publishes_an_event_in_two_versions_or_in_none() {
+    let server = Running::start().await;
+    let mut client = server.client().await;
+    register(&mut client, &v1()).await;
+    let envelope = |n: Value| {
+        let also = json!([{"topic": "t", "payload": {"n": n}}]);
+        json!({"payload": [n], "id": "a", "key": "k", "also_publish": also}).to_string()
+    };
+    let target = "/publish/old?envelope=1&expect_seq=0";
+    let refused = client.post(target, &envelope(json!("x"))).await;
+    refused.is_error(400, "schema_invalid");
+    let topics = client.get("/topics/old").await;
+    topics.is_error(404, "unknown_topic");
+    let stored = client.post(target, &envelope(json!(1))).await.ok();
+    assert_eq!(
+        (&stored["topic"], &stored["seq"]),
+        (&json!("old"), &json!(1))
+    );
+    let also = &stored["published"][0];
+    assert_eq!(
+        (
+            &also["topic"],
+            &also["id"],
+            &also["seq"],
+            &also["durability"]
+        ),
+        (&json!("t"), &json!("a"), &json!(1), &json!("memory"))
+    );
+    // Without other versions an envelope is a payload with its options.
+    let plain = r#"{"payload": {"n": 2}, "headers": {"h": "v"}}"#;
+    let headers = [("x-trace", "z"), ("content-type", "application/json")];
+    let plain = client.request(
+        "POST",
+        "/publish/t?envelope=1&key=q",
+        &headers,
+        plain.as_bytes(),
+    );
+    assert_eq!(plain.await.ok()["seq"], 2);
+    let events = client.get("/replay?topic=t&from=earliest").await.ok();
+    let event = &events["events"][1];
+    assert_eq!(
+        (
+            &event["key"],
+            &event["headers"]["h"],
+            &event["headers"]["x-trace"]
+        ),
+        (&json!("q"), &json!("v"), &json!("z"))
+    );
+    for bad in ["1", "{}", r#"{"payload":1,"opts":{}}"#] {
+        let refused = client.post("/publish/old?envelope=1", bad).await;
+        refused.is_error(400, "bad_frame");
+    }
+    let line = envelope(json!(3));
+    let lines = client.request(
+        "POST",
+        "/publish/old?envelope=1",
+        &[NDJSON],
+        line.as_bytes(),
+    );
+    let lines = lines.await.ok();
+    assert_eq!(lines["errors"][0]["code"], "bad_frame", "{lines}");
+}
+
+#[tokio::test]
+async fn other_versions_go_only_where_the_token_may_publish() {
+    let server = Running::with_scopes(GatewayOptions::default()).await;
+    let mut client = server.client().await;
+    let body = r#"{"payload":1,"also_publish":[{"topic":"new","payload":1}]}"#;
+    let refused = client.post("/publish/old?envelope=1", body).await;
+    refused.is_error(403, "forbidden");
+}

@@ -9,6 +9,7 @@ export type { ClientOptions, Logger, ReconnectOptions, TraceHook } from "./optio
 export type { ClientEvents, ConnectionState } from "./link/link.js";
 export type { Token, TokenSource } from "./link/token.js";
 export type {
+  AlsoPublish,
   CursorPosition,
   DeliveryContext,
   EventRecord,

@@ -52,6 +52,14 @@ export interface PublishOptions {
   every?: string;
   /** Publish also for each time that was missed while the server was down, and not only for the last of them. */
   catch_up?: boolean;
+  /** Publish the event in other versions to other topics too, all or none, with the same id, key, headers and so on. */
+  also_publish?: AlsoPublish[];
+}
+
+/** An event in another version, for another topic. */
+export interface AlsoPublish {
+  topic: string;
+  payload: unknown;
 }
 
 /** An event to be published, for batches. */

@@ -231,7 +231,7 @@ const REFUSALS: &[(&str, Code, &str, Option<&str>)] = &[
     (
         r#"{"op":"PUBLISH","topic":"t","payload":1,"opts":{"x":5}}"#,
         Code::BadFrame,
-        "opts.x: unknown field; expected one of id, ts, key, headers, tags, caused_by, sid, expect_seq, expect_key_seq, deliver_at, delay_ms, every, catch_up",
+        "opts.x: unknown field; expected one of id, ts, key, headers, tags, caused_by, sid, expect_seq, expect_key_seq, deliver_at, delay_ms, every, catch_up, also_publish",
         None,
     ),
     (

@@ -1,7 +1,7 @@
 //! Frames of every kind with every field.
 
 use crate::frames::*;
-use crate::options::{Filter, Ordering, Position, PublishOptions, SubscribeOptions};
+use crate::options::{AlsoPublish, Filter, Ordering, Position, PublishOptions, SubscribeOptions};
 use crate::record::Record;
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -172,8 +172,16 @@ fn publish_options() -> impl Strategy<Value = PublishOptions<'static>> {
         any::<(Option<u64>, Option<u64>, bool)>(),
         prop::option::of(text()),
     );
-    (said, lists, prop::option::of(text()), expected, schedule).prop_map(
-        |((id, ts, key), (headers, tags, caused_by), sid, expected, (schedule, every))| {
+    let also_publish = prop::collection::vec(also_publish(), 0..3);
+    let later = (schedule, also_publish);
+    (said, lists, prop::option::of(text()), expected, later).prop_map(
+        |(
+            (id, ts, key),
+            (headers, tags, caused_by),
+            sid,
+            expected,
+            ((schedule, every), also_publish),
+        )| {
             PublishOptions {
                 id,
                 ts,
@@ -188,9 +196,18 @@ fn publish_options() -> impl Strategy<Value = PublishOptions<'static>> {
                 delay_ms: schedule.1,
                 every,
                 catch_up: schedule.2,
+                also_publish,
             }
         },
     )
+}
+
+fn also_publish() -> impl Strategy<Value = AlsoPublish<'static>> {
+    let payload = prop_oneof![Just("1"), Just("{\"a\": [null]}"), Just("\"\\u0041\"")];
+    (text(), payload).prop_map(|(topic, payload)| AlsoPublish {
+        topic,
+        payload: payload.into(),
+    })
 }
 
 fn subscribe() -> impl Strategy<Value = Subscribe<'static>> {

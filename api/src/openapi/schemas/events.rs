@@ -14,6 +14,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
                 options(),
             ),
         ),
+        ("AlsoPublish", also_publish()),
         ("Publish", publish()),
         ("Envelope", envelope()),
         ("PublishReply", publish_reply()),
@@ -79,6 +80,13 @@ fn options() -> Vec<(&'static str, Value)> {
             "catch_up",
             flag("Publish also for each time that was missed while the server was down."),
         ),
+        (
+            "also_publish",
+            list(
+                "Publish the event in other versions to other topics too, all or none.",
+                &reference("AlsoPublish"),
+            ),
+        ),
     ]
 }
 
@@ -120,6 +128,17 @@ fn publish() -> Value {
     )
 }
 
+fn also_publish() -> Value {
+    object(
+        "An event in another version, for another topic. All else it shares with the one it is published with.",
+        vec![
+            ("topic", text("Where to.")),
+            ("payload", any("The payload.")),
+        ],
+        Vec::new(),
+    )
+}
+
 fn envelope() -> Value {
     let payload = vec![("payload", any("The payload."))];
     object(
@@ -142,10 +161,19 @@ fn publish_reply() -> Value {
                 text("What the reply promises: `fsync`, `os`, or what the store really does."),
             ),
         ],
-        vec![(
-            "duplicate",
-            flag("The topic held this id already; this is the first event."),
-        )],
+        vec![
+            (
+                "duplicate",
+                flag("The topic held this id already; this is the first event."),
+            ),
+            (
+                "published",
+                list(
+                    "What `also_publish` published with it.",
+                    &reference("PublishReply"),
+                ),
+            ),
+        ],
     )
 }
 

@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::frames::{Ack, Ids, Modack, Nack, Publish};
 use crate::http::*;
-use crate::options::{Filter, Ordering, Position, PublishOptions};
+use crate::options::{AlsoPublish, Filter, Ordering, Position, PublishOptions};
 use crate::record::Record;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -53,6 +53,10 @@ fn publish_options() -> PublishOptions<'static> {
         delay_ms: Some(1),
         every: Some("x".into()),
         catch_up: true,
+        also_publish: vec![AlsoPublish {
+            topic: "x".into(),
+            payload: "{}".into(),
+        }],
     }
 }
 
@@ -105,17 +109,23 @@ fn event_samples() -> Vec<(&'static str, Value)> {
         events: vec![raw_record()],
         next: None,
     };
-    let published = PublishReply {
+    let published = |published: Vec<PublishReply>| PublishReply {
         id: text(),
         seq: 1,
         ts: 1,
         topic: text(),
         duplicate: true,
         durability: text(),
+        published,
     };
+    let published = published(vec![published(Vec::new())]);
     vec![
         ("Record", serde_json::from_slice(&record_json()).unwrap()),
         ("PublishOptions", body(&publish_options())),
+        (
+            "AlsoPublish",
+            body(&publish_options().also_publish.remove(0)),
+        ),
         ("Publish", body(&publish())),
         (
             "Envelope",

@@ -5,8 +5,8 @@ import type { OutgoingEvent, PublishOptions, StoredRecord } from "../record.js";
 
 /** The options as the server takes them; an option it does not know is `bad_frame`. */
 export function wireOptions(options: PublishOptions, id: string | undefined, headers: Record<string, string> | undefined): PublishOptions {
-  const { ts, key, tags, caused_by, sid, expect_seq, expect_key_seq, deliver_at, delay_ms, every, catch_up } = options;
-  const later = { deliver_at, delay_ms, every, catch_up };
+  const { ts, key, tags, caused_by, sid, expect_seq, expect_key_seq, deliver_at, delay_ms, every, catch_up, also_publish } = options;
+  const later = { deliver_at, delay_ms, every, catch_up, also_publish };
   return { id, ts, key, headers, tags, caused_by, sid, expect_seq, expect_key_seq, ...later } as PublishOptions;
 }
 

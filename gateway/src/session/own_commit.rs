@@ -1,14 +1,16 @@
-//! PUBLISH of an event that is to be published later: it is stored by itself and answered in its turn.
+//! PUBLISH frames that are committed by themselves, and answered in their turn: of an event that is to be published later, and
+//! of one that is published with other versions of itself.
 
 use super::outbound::Outbound;
 use super::publish_batch::write_api_error;
+use crate::also_publish::{StoredVersions, Versions};
 use crate::api_error::ApiError;
 use crate::error_log::ErrorSource;
 use crate::gateway::Gateway;
 use crate::to_bus::{to_bus_publish_options, to_bus_schedule};
 use prombus::Scheduled;
 use prombus::error::PublishError;
-use prombus_api::frames::{Publish, write_scheduled};
+use prombus_api::frames::{Publish, PublishedFrame, write_also_published, write_scheduled};
 use prombus_api::options::PublishOptions;
 use std::borrow::Cow;
 use std::future::Future;
@@ -16,18 +18,24 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-type Outcome = Result<Scheduled, PublishError>;
+enum Committed {
+    Scheduled(Scheduled),
+    Published(StoredVersions),
+}
+
+type Outcome = Result<Committed, ApiError>;
 
 /// A frame that was sent to the bus.
-pub(super) struct PendingSchedule {
+pub(super) struct PendingCommit {
     future: Pin<Box<dyn Future<Output = Outcome> + Send>>,
     outcome: Option<Outcome>,
     corr: Option<Box<str>>,
     bytes: usize,
 }
 
-impl PendingSchedule {
-    pub(super) fn new(
+impl PendingCommit {
+    /// Of an event that is to be published later.
+    pub(super) fn schedule(
         gateway: &Gateway,
         topic: Arc<str>,
         publish: &Publish<'_>,
@@ -39,10 +47,26 @@ impl PendingSchedule {
         let bytes = payload.len();
         let future = async move {
             let (event, when) = (to_bus_publish_options(&options), to_bus_schedule(&options));
-            bus.schedule(&topic, &payload, &event, &when).await
+            let scheduled = bus.schedule(&topic, &payload, &event, &when).await?;
+            Ok(Committed::Scheduled(scheduled))
         };
+        Self::new(Box::pin(future), bytes, corr)
+    }
+
+    /// Of an event with its other versions.
+    pub(super) fn publish(gateway: Arc<Gateway>, versions: Versions, corr: Option<&str>) -> Self {
+        let bytes = versions.bytes();
+        let future = async move { Ok(Committed::Published(versions.publish(&gateway).await?)) };
+        Self::new(Box::pin(future), bytes, corr)
+    }
+
+    fn new(
+        future: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+        bytes: usize,
+        corr: Option<&str>,
+    ) -> Self {
         Self {
-            future: Box::pin(future),
+            future,
             outcome: None,
             corr: corr.map(Box::from),
             bytes,
@@ -74,17 +98,35 @@ impl PendingSchedule {
         outbound: &mut Outbound,
     ) {
         let corr = self.corr.as_deref();
-        match self.outcome.unwrap_or(Err(PublishError::Closed)) {
-            Ok(Scheduled { id, due, duplicate }) => {
+        let closed = || Err(PublishError::Closed.into());
+        match self.outcome.unwrap_or_else(closed) {
+            Ok(Committed::Scheduled(Scheduled { id, due, duplicate })) => {
                 outbound.frame(|out| write_scheduled(out, id.as_str(), due, duplicate, corr));
             }
+            Ok(Committed::Published(stored)) => {
+                outbound.frame(|out| write_stored(out, &stored, corr));
+            }
             Err(error) => {
-                let error = ApiError::from(error);
                 gateway.log_error(&error, source);
                 write_api_error(outbound, &error, corr);
             }
         }
     }
+}
+
+fn write_stored(out: &mut Vec<u8>, stored: &StoredVersions, corr: Option<&str>) {
+    let Some(((_, first), others)) = stored.split_first() else {
+        return;
+    };
+    let also = others.iter().map(|(topic, published)| PublishedFrame {
+        topic: Cow::Borrowed(topic),
+        id: Cow::Borrowed(published.id.as_str()),
+        seq: published.seq,
+        duplicate: published.duplicate,
+    });
+    let also: Vec<PublishedFrame<'_>> = also.collect();
+    let place = (first.seq, first.ts);
+    write_also_published(out, first.id.as_str(), place, first.duplicate, &also, corr);
 }
 
 fn owned(options: &PublishOptions<'_>) -> PublishOptions<'static> {
@@ -103,5 +145,6 @@ fn owned(options: &PublishOptions<'_>) -> PublishOptions<'static> {
         delay_ms: options.delay_ms,
         every: text(&options.every),
         catch_up: options.catch_up,
+        also_publish: Vec::new(),
     }
 }
