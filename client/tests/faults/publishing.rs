@@ -20,6 +20,7 @@ const PLAIN: PublishOptions<'static> = PublishOptions {
     delay_ms: None,
     every: None,
     catch_up: false,
+    also_publish: &[],
 };
 
 #[tokio::test]
