@@ -356,6 +356,7 @@ fn replies_leave_out_what_says_nothing() {
         topic: "t".to_owned(),
         duplicate: false,
         durability: "fsync".to_owned(),
+        published: Vec::new(),
     };
     let expected = json!({"id": "i", "seq": 1, "ts": 2, "topic": "t", "durability": "fsync"});
     assert_eq!(serde_json::to_value(&reply).unwrap(), expected);
