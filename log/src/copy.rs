@@ -38,19 +38,22 @@ impl Log {
         now_ms: u64,
         position: u64,
     ) -> Result<Applied, CommitError> {
-        let shared = &self.shared;
+        let committer = &self.committer;
         let value: Arc<[u8]> = position.to_le_bytes().into();
         loop {
-            let epoch = shared.buffer().unsealed_ids.epoch;
+            let epoch = committer.buffer().unsealed_ids.epoch;
             let held: Result<Vec<Vec<Option<Held>>>, _> = batches
                 .iter()
-                .map(|batch| shared.look_up_on_disk(batch, shared.look_up_in_memory(batch)))
+                .map(|batch| {
+                    self.reader
+                        .look_up_on_disk(batch, self.reader.look_up_in_memory(batch))
+                })
                 .collect();
             let held = held.map_err(|error| StoreFailed {
                 cause: error.to_string().into(),
             })?;
-            let keys = shared.watch_keys(batches, &|work: &mut dyn FnMut()| work())?;
-            let mut buffer = shared.buffer();
+            let keys = committer.watch_keys(batches, &|work: &mut dyn FnMut()| work())?;
+            let mut buffer = committer.buffer();
             // A segment that was sealed meanwhile may have been missed by the look-ups.
             if buffer.unsealed_ids.epoch != epoch || !keys.is_current(&buffer) {
                 continue;
@@ -62,11 +65,11 @@ impl Log {
             let known: Vec<Known<'_>> = known.collect();
             let run = buffer.admit_run(batches, &known, now_ms, &value)?;
             if run.wants_sync {
-                shared.want_sync(&mut buffer);
+                committer.want_sync(&mut buffer);
             }
             drop(buffer);
-            if !run.wants_sync && shared.options.threads {
-                shared.write_if_idle();
+            if !run.wants_sync && committer.options.threads {
+                committer.write_if_idle();
             }
             return Ok(Applied {
                 outcomes: run.outcomes,
@@ -77,7 +80,7 @@ impl Log {
 
     /// The position of the last run that was applied; `None` before the first.
     pub fn position(&self) -> Option<u64> {
-        let buffer = self.shared.buffer();
+        let buffer = self.committer.buffer();
         let keyed = buffer.keyed.latest().get(POSITION_KEY)?;
         let bytes: [u8; 8] = keyed.value[..].try_into().ok()?;
         Some(u64::from_le_bytes(bytes))
@@ -86,6 +89,6 @@ impl Log {
     /// The trims that the topics' retention asks for at the time `now_ms`. A copy does not apply them by itself: whoever
     /// maintains the log that it copies commits them there.
     pub fn due_trims(&self, now_ms: u64) -> Vec<prombus_store::Change> {
-        self.shared.due_trims(now_ms)
+        self.maintainer.due_trims(now_ms)
     }
 }

@@ -4,8 +4,11 @@
 //! over both. It is synchronous and brings no runtime; a commit's answer is a plain [`std::future::Future`] that can
 //! also be waited for on a thread.
 
+mod append;
+mod background;
 mod client_ids;
 mod closed_mark;
+mod committer;
 mod completion;
 mod copy;
 mod damage;
@@ -14,18 +17,19 @@ mod filter;
 mod hashing;
 mod key_index;
 mod log;
+mod maintainer;
 mod maintenance;
 mod options;
 mod pace;
 mod prepare;
 mod read;
+mod reader;
 mod record;
 mod recovery;
 mod reopen;
 mod reserve;
 mod segment;
 mod segment_set;
-mod shared;
 mod state_runs;
 #[cfg(feature = "file")]
 mod store;

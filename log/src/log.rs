@@ -1,16 +1,19 @@
 //! The log as its users see it.
 
+use crate::append::SyncBy;
+use crate::background::Background;
 use crate::closed_mark::ClosedMark;
+use crate::committer::Committer;
 use crate::completion::Commit;
 use crate::copy::POSITION_KEY;
 use crate::files::Files;
+use crate::maintainer::Maintainer;
 use crate::options::LogOptions;
+use crate::reader::Reader;
 use crate::record::StoredEvent;
 use crate::recovery::{self, OpenError, OpenReport};
 use crate::segment_set::SegmentSet;
-use crate::shared::Shared;
 use crate::verify::Checked;
-use crate::write_buffer::Known;
 use crate::writer::Roll;
 use prombus_store::LockExt;
 use prombus_store::{
@@ -25,15 +28,11 @@ use std::thread::JoinHandle;
 
 /// An open log. All methods may be called from any thread; those that read block on the disk.
 pub struct Log {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) reader: Arc<Reader>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) maintainer: Arc<Maintainer>,
+    background: Arc<Background>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-/// Who does the sync that a batch needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SyncBy {
-    Thread,
-    Caller,
 }
 
 /// How a log is doing.
@@ -65,17 +64,31 @@ impl Log {
         files: Arc<dyn Files>,
         options: LogOptions,
     ) -> Result<(Self, OpenReport), OpenError> {
-        let (parts, report) = recovery::open(files, options)?;
-        let shared = Arc::new(Shared::new(parts));
+        let (recovered, report) = recovery::open(files, options)?;
+        let background = Arc::new(Background::default());
+        let reader = Reader::new(recovered.files, background.clone(), recovered.reader);
+        let reader = Arc::new(reader);
+        let committer = Committer::new(reader.clone(), background.clone(), recovered.committer);
+        let committer = Arc::new(committer);
+        let maintainer = Maintainer::new(
+            (reader.clone(), committer.clone()),
+            background.clone(),
+            recovered.state_runs,
+            recovered.segments,
+        );
         let log = Self {
-            shared,
+            reader,
+            committer,
+            maintainer: Arc::new(maintainer),
+            background,
             threads: Mutex::default(),
         };
-        if log.shared.options.threads {
-            log.start("prombus-sync", Shared::run_sync_thread)?;
-            log.start_in_background("prombus-seal", Shared::run_sealing_thread)?;
-            log.start_in_background("prombus-maintain", Shared::run_maintenance_thread)?;
-            log.start_in_background("prombus-prepare", Shared::run_preparing_thread)?;
+        if log.committer.options.threads {
+            let committer = log.committer.clone();
+            log.start("prombus-sync", move || committer.run_sync_thread())?;
+            log.start_in_background("prombus-seal", Maintainer::run_sealing_thread)?;
+            log.start_in_background("prombus-maintain", Maintainer::run_maintenance_thread)?;
+            log.start_in_background("prombus-prepare", Maintainer::run_preparing_thread)?;
         }
         Ok((log, report))
     }
@@ -88,7 +101,7 @@ impl Log {
     /// The same for a caller that may not block: `block` gets the work that needs the disk, such as looking for a client
     /// id that memory cannot rule out, and has to do it before it returns.
     pub fn append_with(&self, batch: &Batch, block: impl Fn(&mut dyn FnMut())) -> Commit {
-        self.shared.append(batch, SyncBy::Thread, &block).0
+        self.committer.append(batch, SyncBy::Thread, &block).0
     }
 
     /// The same for a caller that does nothing else until it has the answer: if no one is syncing, the sync that the
@@ -99,51 +112,51 @@ impl Log {
         if batch.has_expected_key_positions() {
             return self.append_with(batch, block);
         }
-        let cycle = self.shared.idle_cycle();
-        let shared = &self.shared;
+        let cycle = self.committer.idle_cycle();
+        let committer = &self.committer;
         // Where publishers are throttled, the sync thread waits for all of them.
         let is_idle = cycle.is_some()
-            && shared.options.threads
-            && !shared.pacer.is_throttled()
-            && !shared.is_sync_shared.load(Ordering::Relaxed);
+            && committer.options.threads
+            && !self.background.pacer.is_throttled()
+            && !committer.is_sync_shared.load(Ordering::Relaxed);
         let sync_by = if is_idle {
             SyncBy::Caller
         } else {
             SyncBy::Thread
         };
-        let (commit, is_left_to_caller) = self.shared.append(batch, sync_by, &block);
+        let (commit, is_left_to_caller) = self.committer.append(batch, sync_by, &block);
         if is_left_to_caller {
-            block(&mut || self.shared.write_and_sync(Roll::LeaveToSyncThread));
+            block(&mut || self.committer.write_and_sync(Roll::LeaveToSyncThread));
         }
         commit
     }
 
     /// Waits until everything appended so far is synced.
     pub fn sync(&self) -> impl Future<Output = Result<(), CommitError>> + Send + 'static {
-        let commit = self.shared.barrier();
+        let commit = self.committer.barrier();
         async move { commit.await.map(drop) }
     }
 
     /// Writes and syncs what was appended. Only needed without threads; with them it waits until they have done it.
     pub fn commit_now(&self) {
-        match self.shared.options.threads {
+        match self.committer.options.threads {
             // Two cycles at once could show events after their segment is sealed.
-            true => drop(self.shared.barrier().wait()),
-            false => self.shared.commit_cycle(),
+            true => drop(self.committer.barrier().wait()),
+            false => self.committer.commit_cycle(),
         }
     }
 
     /// Does all maintenance that is due, on this thread and without pauses: seals full segments, applies retention and
     /// compaction, frees space.
     pub fn maintain(&self) -> io::Result<()> {
-        let _no_pauses = self.shared.pacer.hurry();
-        self.shared.seal_full_segments()?;
-        self.shared.maintain()
+        let _no_pauses = self.background.pacer.hurry();
+        self.maintainer.seal_full_segments()?;
+        self.maintainer.maintain()
     }
 
     /// Reads a topic from a position on.
     pub fn read(&self, topic: &str, from_seq: u64, limit: ReadLimit) -> Result<Page, ReadError> {
-        self.shared.read(topic, from_seq, limit)
+        self.reader.read(topic, from_seq, limit)
     }
 
     /// The same, as far as it can be done from memory; `None` where the disk is needed.
@@ -153,7 +166,7 @@ impl Log {
         from_seq: u64,
         limit: ReadLimit,
     ) -> Result<Option<Page>, ReadError> {
-        self.shared.read_cached(topic, from_seq, limit)
+        self.reader.read_cached(topic, from_seq, limit)
     }
 
     /// Reads a topic in the order of (ts, seq).
@@ -163,27 +176,27 @@ impl Log {
         range: TimeRange,
         limit: ReadLimit,
     ) -> Result<Page, ReadError> {
-        self.shared.read_by_time(topic, range, limit)
+        self.reader.read_by_time(topic, range, limit)
     }
 
     /// The position of the event with this id.
     pub fn find_id(&self, topic: &str, id: &str) -> Result<Option<u64>, ReadError> {
-        self.shared.find_id(topic, id)
+        self.committer.find_id(topic, id)
     }
 
     /// The first position whose event has this ts or a later one.
     pub fn find_ts(&self, topic: &str, ts: u64) -> Result<Option<u64>, ReadError> {
-        self.shared.find_ts(topic, ts)
+        self.reader.find_ts(topic, ts)
     }
 
     /// The latest event of a key, tombstones included.
     pub fn latest(&self, topic: &str, key: &str) -> Result<Option<StoredEvent>, ReadError> {
-        self.shared.latest(topic, key)
+        self.reader.latest(topic, key)
     }
 
     /// The latest event of a key if it is in memory; `None` where the disk has to be asked.
     pub fn latest_cached(&self, topic: &str, key: &str) -> Result<Option<StoredEvent>, ReadError> {
-        self.shared.latest_cached(topic, key)
+        self.reader.latest_cached(topic, key)
     }
 
     /// For each key, its latest event in the order of positions among those with this ts or an earlier one.
@@ -193,7 +206,7 @@ impl Log {
         keys: &[String],
         at_ts: u64,
     ) -> Result<Vec<LatestEvent>, ReadError> {
-        self.shared.latest_at(topic, keys, at_ts)
+        self.reader.latest_at(topic, keys, at_ts)
     }
 
     /// Reads the latest event of each key behind `after`, in the order of keys.
@@ -203,81 +216,81 @@ impl Log {
         after: Option<&str>,
         limit: ReadLimit,
     ) -> Result<Page, ReadError> {
-        self.shared.read_by_key(topic, after, limit)
+        self.reader.read_by_key(topic, after, limit)
     }
 
     /// A topic as it is now.
     pub fn topic(&self, topic: &str) -> Option<TopicInfo> {
-        let view = self.shared.view();
+        let view = self.reader.view();
         Some(view.info(view.topic(topic)?))
     }
 
     /// The newest position of a topic that readers see; 0 where there is no such topic.
     pub fn tail_seq(&self, topic: &str) -> u64 {
-        let view = self.shared.view();
+        let view = self.reader.view();
         view.topic(topic).map_or(0, |topic| topic.tail_seq())
     }
 
     /// What tells a topic from every earlier one of its name.
     pub fn incarnation(&self, topic: &str) -> Option<u64> {
-        let view = self.shared.view();
+        let view = self.reader.view();
         view.topic(topic).map(|topic| u64::from(topic.number))
     }
 
     /// All topics in the order of their names.
     pub fn topics(&self) -> Vec<TopicInfo> {
-        let view = self.shared.view();
+        let view = self.reader.view();
         let topics = view.names.keys().filter_map(|name| view.topic(name));
         topics.map(|topic| view.info(topic)).collect()
     }
 
     /// A keyed record as the last durable batch left it. The caller that sees it sees the events of that batch too.
     pub fn get(&self, key: &str) -> Option<Keyed> {
-        self.shared.buffer().keyed.seen(key).cloned()
+        self.committer.buffer().keyed.seen(key).cloned()
     }
 
     /// All keyed records whose key starts with `prefix`, in the order of keys, as durable batches left them.
     pub fn list(&self, prefix: &str) -> Vec<(Arc<str>, Keyed)> {
-        let mut records = self.shared.buffer().keyed.all_seen(prefix);
+        let mut records = self.committer.buffer().keyed.all_seen(prefix);
         records.retain(|(key, _)| &**key != POSITION_KEY);
         records
     }
 
     /// Whether a batch that changes the record is not durable yet. After [`Self::sync`] it is, or has failed.
     pub fn is_changing(&self, key: &str) -> bool {
-        self.shared.buffer().keyed.is_changing(key)
+        self.committer.buffer().keyed.is_changing(key)
     }
 
     /// The same for all keyed records whose key starts with `prefix`.
     pub fn is_any_changing(&self, prefix: &str) -> bool {
-        self.shared.buffer().keyed.is_any_changing(prefix)
+        self.committer.buffer().keyed.is_any_changing(prefix)
     }
 
     /// Why the log takes no more batches, if a write or an fsync failed, or none with events because the disk is full.
     pub fn failure(&self) -> Option<StoreFailed> {
-        self.shared.failure()
+        self.committer.failure()
     }
 
     /// All damage that is known, up to [`crate::MAX_FINDINGS`].
     pub fn damage(&self) -> Vec<Damage> {
-        self.shared.damage.all()
+        self.reader.damage.all()
     }
 
     /// How many findings of damage there are, also beyond those that are remembered.
     pub fn damage_count(&self) -> u64 {
-        self.shared.damage.count()
+        self.reader.damage.count()
     }
 
     /// Reads every record of every segment and every index.
     pub(crate) fn check(&self) -> io::Result<Checked> {
-        self.shared.check()
+        self.reader.check()
     }
 
     /// How the log is doing.
     pub fn stats(&self) -> LogStats {
-        let stats = &self.shared.stats;
+        let stats = &self.committer.stats;
         let (active_segments, sealed_bytes, sealed) = {
-            let view = self.shared.view();
+            let view = self.reader.view();
             let active_segments = view
                 .active_segments
                 .iter()
@@ -314,17 +327,17 @@ impl Log {
 
     /// How long fsyncs took since it was opened.
     pub fn sync_times(&self) -> SyncTimeCounts {
-        self.shared.stats.sync_times.counts()
+        self.committer.stats.sync_times.counts()
     }
 
     /// Commits what was appended, leaves the mark of a clean stop and ends the threads. Later appends are refused;
     /// reading goes on.
     pub fn close(&self) -> Result<(), CommitError> {
-        self.shared.buffer().refuse(CommitError::Closed);
+        self.committer.buffer().refuse(CommitError::Closed);
         self.stop_threads();
-        self.shared.discard_prepared();
-        self.shared.commit_cycle();
-        if let Some(failure) = self.shared.failure().filter(|_| self.has_failed()) {
+        self.committer.discard_prepared();
+        self.committer.commit_cycle();
+        if let Some(failure) = self.committer.failure().filter(|_| self.has_failed()) {
             return Err(failure.into());
         }
         let failed = |error: io::Error| {
@@ -332,12 +345,12 @@ impl Log {
             CommitError::StoreFailed(StoreFailed { cause })
         };
         let mark = {
-            let mut writer = self.shared.writer();
+            let mut writer = self.committer.writer();
             writer.trim_preallocation().map_err(failed)?;
-            let buffer = self.shared.buffer();
+            let buffer = self.committer.buffer();
             let records = buffer.topics.iter().map(|topic| &topic.record);
             ClosedMark {
-                log_id: Some(self.shared.log_id),
+                log_id: Some(self.committer.log_id),
                 segment: writer.number,
                 segment_bytes: writer.bytes,
                 next_seqs: records
@@ -347,34 +360,30 @@ impl Log {
         };
         let last = mark.segment;
         let record = |set: &mut SegmentSet| set.highest = set.highest.max(last);
-        self.shared.record_segments(record).map_err(failed)?;
-        mark.write(&*self.shared.files).map_err(failed)
+        self.maintainer.record_segments(record).map_err(failed)?;
+        mark.write(&*self.reader.files).map_err(failed)
     }
 
     /// Starts a thread that yields the processor to publishers and readers.
-    fn start_in_background(&self, name: &str, run: fn(&Shared)) -> io::Result<()> {
-        self.start(name, move |shared| {
+    fn start_in_background(&self, name: &str, run: fn(&Maintainer)) -> io::Result<()> {
+        let maintainer = self.maintainer.clone();
+        self.start(name, move || {
             lower_priority();
-            run(shared);
+            run(&maintainer);
         })
     }
 
-    fn start(&self, name: &str, run: impl FnOnce(&Shared) + Send + 'static) -> io::Result<()> {
-        let shared = self.shared.clone();
-        let thread = std::thread::Builder::new()
-            .name(name.into())
-            .spawn(move || run(&shared))?;
+    fn start(&self, name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;
         self.threads.guard().push(thread);
         Ok(())
     }
 
     fn stop_threads(&self) {
-        self.shared.maintenance().stopping = true;
-        self.shared.maintenance_wake.notify_all();
-        self.shared.pacer.stop();
-        self.shared.preparation.stop();
-        self.shared.want_sync(&mut self.shared.buffer());
-        self.shared.sync_wake.notify_all();
+        self.background.stop();
+        self.committer.preparation.stop();
+        self.committer.want_sync(&mut self.committer.buffer());
+        self.committer.sync_wake.notify_all();
         let threads = std::mem::take(&mut *self.threads.guard());
         for thread in threads {
             // A thread that panicked has nothing left to stop.
@@ -400,106 +409,8 @@ impl Drop for Log {
     /// What was appended is still committed, so that no one waits for ever; the mark of a clean stop is left only by
     /// [`Log::close`].
     fn drop(&mut self) {
-        self.shared.buffer().refuse(CommitError::Closed);
+        self.committer.buffer().refuse(CommitError::Closed);
         self.stop_threads();
-        self.shared.commit_cycle();
-    }
-}
-
-impl Shared {
-    /// Waits until readers see everything that has a position.
-    pub(crate) fn show_all(&self) -> Result<(), CommitError> {
-        match self.options.threads {
-            true => self.barrier().wait().map(drop),
-            false => {
-                self.commit_cycle();
-                Ok(())
-            }
-        }
-    }
-
-    /// A commit of nothing, durable when all before it is.
-    fn barrier(&self) -> Commit {
-        let mut buffer = self.buffer();
-        if let Some(refusal) = &buffer.refusal {
-            return Commit::resolved(Err(refusal.clone()));
-        }
-        buffer.pending.awaited = true;
-        self.want_sync(&mut buffer);
-        Commit::waiting_for(
-            prombus_store::Receipt::default(),
-            buffer.pending.synced.clone(),
-        )
-    }
-
-    /// Takes a batch in, and writes it at once where no one has to wait for an fsync. True if a commit cycle is
-    /// left to the caller, who has to have the right to it.
-    fn append(
-        &self,
-        batch: &Batch,
-        sync_by: SyncBy,
-        block: &dyn Fn(&mut dyn FnMut()),
-    ) -> (Commit, bool) {
-        if batch.is_empty() {
-            let receipt = prombus_store::Receipt::default();
-            return (Commit::resolved(Ok(receipt)), false);
-        }
-        let has_client_ids = batch.has_client_ids();
-        let (admitted, wants_sync) = loop {
-            // Client ids are looked up before the lock is taken. If a segment was sealed meanwhile its ids may have
-            // been missed, and the look-up is repeated.
-            let epoch = if has_client_ids {
-                self.buffer().unsealed_ids.epoch
-            } else {
-                0
-            };
-            let in_memory = self.look_up_in_memory(batch);
-            let looked_up = if in_memory.is_complete() {
-                Ok(in_memory.held)
-            } else {
-                let mut in_memory = Some(in_memory);
-                let mut looked_up = Ok(Vec::new());
-                block(&mut || {
-                    looked_up = self.look_up_on_disk(batch, in_memory.take().unwrap_or_default());
-                });
-                looked_up
-            };
-            let held = match looked_up {
-                Ok(held) => held,
-                Err(error) => {
-                    let cause = error.to_string().into();
-                    return (Commit::resolved(Err(StoreFailed { cause }.into())), false);
-                }
-            };
-            // It ends when it is dropped, after the buffer's lock.
-            let keys = match self.watch_keys(std::slice::from_ref(batch), block) {
-                Ok(keys) => keys,
-                Err(error) => return (Commit::resolved(Err(error)), false),
-            };
-            let now_ms = self.options.clock.now_ms();
-            let mut buffer = self.buffer();
-            if has_client_ids && buffer.unsealed_ids.epoch != epoch || !keys.is_current(&buffer) {
-                continue;
-            }
-            let known = Known {
-                held: &held,
-                keys: keys.seen(0),
-            };
-            match buffer.admit(batch, known, now_ms) {
-                Ok(admitted) => {
-                    let wants_sync = admitted.wants_sync;
-                    if wants_sync && sync_by == SyncBy::Thread {
-                        self.want_sync(&mut buffer);
-                    }
-                    break (admitted, wants_sync);
-                }
-                Err(error) => return (Commit::resolved(Err(error)), false),
-            }
-        };
-        if !wants_sync && self.options.threads {
-            self.write_if_idle();
-        }
-        let commit = Commit::waiting_for(admitted.receipt, admitted.completion);
-        (commit, wants_sync && sync_by == SyncBy::Caller)
+        self.committer.commit_cycle();
     }
 }

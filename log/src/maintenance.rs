@@ -12,11 +12,12 @@ mod rewrite;
 mod seal;
 mod state;
 
+use crate::background::MaintenanceSignal;
+use crate::maintainer::Maintainer;
 use crate::options::Role;
 use crate::pace::YieldTo;
 use crate::segment::sealed::Sealed;
 use crate::segment::{data_name, index_name};
-use crate::shared::{MaintenanceSignal, Shared};
 use crate::view::{TOPICS_PER_HOLD, TopicView, View};
 use prombus_store::LockExt;
 use std::collections::HashMap;
@@ -33,12 +34,12 @@ const MERGE_BELOW: (u64, u64) = (1, 4);
 /// So many neighbours are merged at a time: their files stay open until the last reader has let go of them.
 const MERGED_SEGMENTS: usize = 16;
 
-impl Shared {
+impl Maintainer {
     /// Does all maintenance that is due, except sealing.
     pub(crate) fn maintain(&self) -> io::Result<()> {
-        self.regain_reserve();
+        self.committer.regain_reserve();
         self.merge_state_runs()?;
-        let compacted = match self.options.role {
+        let compacted = match self.committer.options.role {
             Role::Primary => {
                 self.apply_retention();
                 // Where the disk is full compaction may fail, and what retention lets go is what makes room.
@@ -62,14 +63,14 @@ impl Shared {
             maintenance.wanted = false;
             drop(maintenance);
             let outcome = self.seal_full_segments();
-            keep_failure(&self.stats.seal_failure, outcome);
+            keep_failure(&self.committer.stats.seal_failure, outcome);
         }
     }
 
     /// What the maintenance thread does until the log is closed.
     pub(crate) fn run_maintenance_thread(&self) {
-        let interval_ms = self.options.maintain_interval_ms;
-        let mut maintained_ms = self.options.clock.now_ms();
+        let interval_ms = self.committer.options.maintain_interval_ms;
+        let mut maintained_ms = self.committer.options.clock.now_ms();
         loop {
             let maintenance = self.wait_for_maintenance(|maintenance| maintenance.has_sealed);
             let Some(mut maintenance) = maintenance else {
@@ -78,15 +79,15 @@ impl Shared {
             let has_sealed = std::mem::take(&mut maintenance.has_sealed);
             drop(maintenance);
             // A log whose segments fill faster than the interval is not looked at for each of them.
-            let now_ms = self.options.clock.now_ms();
+            let now_ms = self.committer.options.clock.now_ms();
             let is_due = now_ms.saturating_sub(maintained_ms) >= interval_ms;
             if has_sealed && !is_due {
                 continue;
             }
             maintained_ms = now_ms;
             let outcome = self.maintain();
-            if !self.pacer.is_interrupted() {
-                keep_failure(&self.stats.maintenance_failure, outcome);
+            if !self.background.pacer.is_interrupted() {
+                keep_failure(&self.committer.stats.maintenance_failure, outcome);
             }
         }
     }
@@ -96,27 +97,28 @@ impl Shared {
         &self,
         is_due: impl Fn(&MaintenanceSignal) -> bool,
     ) -> Option<MutexGuard<'_, MaintenanceSignal>> {
-        let interval = Duration::from_millis(self.options.maintain_interval_ms);
+        let interval = Duration::from_millis(self.committer.options.maintain_interval_ms);
         let waits =
             |maintenance: &mut MaintenanceSignal| !is_due(maintenance) && !maintenance.stopping;
-        let waited = self
-            .maintenance_wake
-            .wait_timeout_while(self.maintenance(), interval, waits);
+        let waited =
+            self.background
+                .wake
+                .wait_timeout_while(self.background.signal(), interval, waits);
         let (maintenance, _) = waited.unwrap_or_else(PoisonError::into_inner);
         (!maintenance.stopping).then_some(maintenance)
     }
 
     /// Pauses after so many bytes of rewriting. An error if the work has to end, because the log is being closed.
     pub(crate) fn pace_rewriting(&self, bytes: u64) -> io::Result<()> {
-        if self.options.threads {
-            let yield_to = match self.view().active_segments.len() {
+        if self.committer.options.threads {
+            let yield_to = match self.reader.view().active_segments.len() {
                 0 | 1 => YieldTo::Nobody,
                 _ => YieldTo::Sealing,
             };
-            let rate = self.options.rewrite_bytes_per_second;
-            self.pacer.pause_rewriting(bytes, rate, yield_to);
+            let rate = self.committer.options.rewrite_bytes_per_second;
+            self.background.pacer.pause_rewriting(bytes, rate, yield_to);
         }
-        if self.pacer.is_interrupted() {
+        if self.background.pacer.is_interrupted() {
             Err(io::ErrorKind::Interrupted.into())
         } else {
             Ok(())
@@ -137,7 +139,9 @@ impl Shared {
         for (live_bytes, segments) in groups {
             match live_bytes {
                 0 => self.remove_segments(&segments)?,
-                _ if self.has_room_for(live_bytes) => self.rewrite(&segments, |_| Ok(true))?,
+                _ if self.committer.has_room_for(live_bytes) => {
+                    self.rewrite(&segments, |_| Ok(true))?
+                }
                 _ => break,
             }
         }
@@ -149,7 +153,7 @@ impl Shared {
         // Before their live bytes are counted, and without those that sealing has not moved all topics to yet: a segment
         // of which nothing was counted is removed.
         let segments: Vec<Arc<Sealed>> = {
-            let view = self.view();
+            let view = self.reader.view();
             let is_moved = |segment: &&Arc<Sealed>| {
                 let number = segment.header.number;
                 view.active_segments
@@ -159,7 +163,7 @@ impl Shared {
             view.sealed.values().filter(is_moved).cloned().collect()
         };
         let live_bytes = self.live_bytes();
-        let full = self.options.segment_bytes;
+        let full = self.committer.options.segment_bytes;
         let mut groups: Vec<Vec<(Arc<Sealed>, u64)>> = Vec::new();
         let mut small: Vec<(Arc<Sealed>, u64)> = Vec::new();
         let mut small_bytes = 0;
@@ -205,14 +209,14 @@ impl Shared {
 
     /// Looks at all topics, some at a time: publishers wait while the view is locked.
     fn visit_topics(&self, mut visit: impl FnMut(&View, &TopicView)) {
-        let topics: Vec<u32> = self.view().topics.keys().copied().collect();
+        let topics: Vec<u32> = self.reader.view().topics.keys().copied().collect();
         for some in topics.chunks(TOPICS_PER_HOLD) {
-            let view = self.view();
+            let view = self.reader.view();
             for topic in some.iter().filter_map(|number| view.topics.get(number)) {
                 visit(&view, topic);
             }
             drop(view);
-            self.pacer.hand_over_lock();
+            self.background.pacer.hand_over_lock();
         }
     }
 
@@ -227,10 +231,11 @@ impl Shared {
     }
 
     fn remove_segment(&self, segment: &Arc<Sealed>) -> io::Result<()> {
-        let _no_rebuild = self.rebuilding.guard();
+        let _no_rebuild = self.reader.rebuilding.guard();
         let number = segment.header.number;
-        self.replace_sealed(std::slice::from_ref(segment), None)?;
-        self.cache.forget(number);
+        self.reader
+            .replace_sealed(std::slice::from_ref(segment), None)?;
+        self.reader.cache.forget(number);
         self.files.remove(&data_name(number))?;
         self.files.remove(&index_name(number))
     }

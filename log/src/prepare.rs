@@ -3,11 +3,12 @@
 //! not wait for what others have in that journal. Only a log that syncs often has use for it; one that writes much for
 //! each sync would write everything twice.
 
+use crate::committer::Committer;
 use crate::files::File;
+use crate::maintainer::Maintainer;
 use crate::maintenance::pieces::PacedFile;
 use crate::pace::PIECE_BYTES;
 use crate::segment::{data_name, unfinished};
-use crate::shared::Shared;
 use crate::writer::Writer;
 use prombus_store::LockExt;
 use std::io;
@@ -96,19 +97,35 @@ impl Preparation {
     }
 }
 
-impl Shared {
+impl Maintainer {
     /// What the preparing thread does until the log is closed.
     pub(crate) fn run_preparing_thread(&self) {
-        while self.preparation.wait() {
+        while self.committer.preparation.wait() {
             let prepared = self.prepare_segment();
             if prepared.is_err() {
                 // It only takes space, and opening the log removes it too.
                 let _ = self.files.remove(&prepared_name());
             }
-            self.preparation.put(prepared);
+            self.committer.preparation.put(prepared);
         }
     }
 
+    /// Writes a file of zeros as long as a segment.
+    fn prepare_segment(&self) -> io::Result<Arc<dyn File>> {
+        let file = self.files.create(&prepared_name())?;
+        let pace = |bytes| self.pace_rewriting(bytes).map(|()| true);
+        let mut file = PacedFile::new(file, &pace);
+        let zeros = vec![0; PIECE_BYTES];
+        while file.bytes < self.committer.options.segment_bytes {
+            let left = self.committer.options.segment_bytes - file.bytes;
+            file.write(&zeros[..zeros.len().min(left as usize)])?;
+        }
+        file.finish()?;
+        Ok(file.file)
+    }
+}
+
+impl Committer {
     /// Asks for the next segment's file where syncs are frequent, early enough for it to be ready.
     pub(crate) fn prepare_if_worthwhile(&self, writer: &Writer) {
         let segment_bytes = self.options.segment_bytes;
@@ -117,7 +134,7 @@ impl Shared {
         if is_time
             && self.options.threads
             && self.options.preallocate_bytes > 0
-            && self.pacer.written_bytes() >= from_bytes
+            && self.background.pacer.written_bytes() >= from_bytes
             && syncs_often(writer)
         {
             self.preparation.want();
@@ -129,7 +146,7 @@ impl Shared {
     pub(crate) fn is_prepared_better(&self, writer: &Writer) -> bool {
         self.preparation.is_ready()
             && !writer.is_prepared
-            && !self.pacer.is_throttled()
+            && !self.background.pacer.is_throttled()
             && syncs_often(writer)
     }
 
@@ -146,20 +163,6 @@ impl Shared {
             // If that fails, opening the log removes it.
             let _ = self.files.remove(&prepared_name());
         }
-    }
-
-    /// Writes a file of zeros as long as a segment.
-    fn prepare_segment(&self) -> io::Result<Arc<dyn File>> {
-        let file = self.files.create(&prepared_name())?;
-        let pace = |bytes| self.pace_rewriting(bytes).map(|()| true);
-        let mut file = PacedFile::new(file, &pace);
-        let zeros = vec![0; PIECE_BYTES];
-        while file.bytes < self.options.segment_bytes {
-            let left = self.options.segment_bytes - file.bytes;
-            file.write(&zeros[..zeros.len().min(left as usize)])?;
-        }
-        file.finish()?;
-        Ok(file.file)
     }
 }
 

@@ -9,12 +9,12 @@ mod find;
 
 use crate::damage::{describe, read_damage};
 use crate::files::File;
+use crate::reader::Reader;
 use crate::record::StoredEvent;
 use crate::recovery::reindex;
 use crate::segment::active::{ActiveEntry, near};
 use crate::segment::index::{IndexError, RunInfo, Section};
 use crate::segment::sealed::{RunItem, Sealed};
-use crate::shared::Shared;
 use crate::view::{SealedRun, TopicView, View};
 use prombus_store::LockExt;
 use prombus_store::{Page, ReadError, ReadLimit, UnknownTopic};
@@ -60,7 +60,7 @@ struct ActivePlaces {
     entries: Vec<ActiveEntry>,
 }
 
-impl Shared {
+impl Reader {
     /// Reads a topic from a position on.
     pub(crate) fn read(
         &self,

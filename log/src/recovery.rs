@@ -23,10 +23,12 @@ pub(crate) use segment_scan::SegmentScan;
 
 use crate::client_ids::ClientIds;
 use crate::closed_mark::ClosedMark;
+use crate::committer::CommitterParts;
 use crate::damage::{DamageList, read_damage};
 use crate::files::{BoundedFiles, File, Files, StrictFiles};
 use crate::hashing::GivenMap;
 use crate::options::{LogOptions, Role};
+use crate::reader::ReaderParts;
 use crate::reserve::{Reserve, give_up, is_full};
 use crate::segment::active::{ActiveSegment, SpareEntries};
 use crate::segment::cache::SectionCache;
@@ -34,7 +36,6 @@ use crate::segment::index::{Index, IndexError, IndexFor};
 use crate::segment::sealed::Sealed;
 use crate::segment::{HeaderError, Layout, SegmentHeader, data_name, index_name};
 use crate::segment_set::SegmentSet;
-use crate::shared::Parts;
 use crate::state_runs::{LoadedRuns, StateRuns};
 use crate::tail_cache::TailCache;
 use crate::view::View;
@@ -168,11 +169,20 @@ struct ActivePlace {
     previous_bytes: Option<u64>,
 }
 
+/// A log as recovery has put it together: what each of its owners begins with.
+pub(crate) struct Recovered {
+    pub(crate) files: Arc<dyn Files>,
+    pub(crate) reader: ReaderParts,
+    pub(crate) committer: CommitterParts,
+    pub(crate) state_runs: StateRuns,
+    pub(crate) segments: SegmentSet,
+}
+
 /// Opens a log, or makes one in an empty folder.
 pub(crate) fn open(
     files: Arc<dyn Files>,
     options: LogOptions,
-) -> Result<(Parts, OpenReport), OpenError> {
+) -> Result<(Recovered, OpenReport), OpenError> {
     match open_once(files.clone(), options.clone()) {
         // What recovery writes is little, and the reserve is there for it.
         Err(OpenError::Io(error)) if is_full(&error) && give_up(&*files) => {
@@ -182,7 +192,10 @@ pub(crate) fn open(
     }
 }
 
-fn open_once(files: Arc<dyn Files>, options: LogOptions) -> Result<(Parts, OpenReport), OpenError> {
+fn open_once(
+    files: Arc<dyn Files>,
+    options: LogOptions,
+) -> Result<(Recovered, OpenReport), OpenError> {
     options.check()?;
     match check_folder(&*files) {
         // A file that vanished under the look shows that someone has the log open; the lock will tell.
@@ -224,17 +237,17 @@ fn open_once(files: Arc<dyn Files>, options: LogOptions) -> Result<(Parts, OpenR
         options,
     };
     opening.settle(&inventory)?;
-    let parts = opening.load(inventory)?;
-    ClosedMark::remove(&*parts.files)?;
+    let recovered = opening.load(inventory)?;
+    ClosedMark::remove(&*recovered.files)?;
     let report = OpenReport {
-        damage: parts.damage.all(),
+        damage: recovered.reader.damage.all(),
         cut_tail: opening.cut_tail,
     };
-    Ok((parts, report))
+    Ok((recovered, report))
 }
 
 impl Opening {
-    fn load(&mut self, mut inventory: Inventory) -> io::Result<Parts> {
+    fn load(&mut self, mut inventory: Inventory) -> io::Result<Recovered> {
         let mut candidates = self.candidates(&mut inventory)?;
         let first_active = self.first_active(&candidates);
         let mut active_segments = candidates.split_off(first_active);
@@ -510,7 +523,7 @@ impl Opening {
         sealed: BTreeMap<u64, Arc<Sealed>>,
         active_segments: Vec<ActiveSegment>,
         writer: Writer,
-    ) -> io::Result<Parts> {
+    ) -> io::Result<Recovered> {
         let mut view = View {
             topics: GivenMap::default(),
             names: BTreeMap::new(),
@@ -565,16 +578,20 @@ impl Opening {
             },
             role: self.options.role,
         };
-        Ok(Parts {
+        Ok(Recovered {
             files: self.files.clone(),
-            options: self.options.clone(),
-            log_id: state.log_id,
-            buffer,
-            writer,
-            view,
-            cache: self.cache.clone(),
-            client_ids,
-            damage: std::mem::take(&mut self.damage),
+            reader: ReaderParts {
+                view,
+                cache: self.cache.clone(),
+                client_ids,
+                damage: std::mem::take(&mut self.damage),
+            },
+            committer: CommitterParts {
+                options: self.options.clone(),
+                log_id: state.log_id,
+                buffer,
+                writer,
+            },
             state_runs,
             segments: self.set.clone(),
         })

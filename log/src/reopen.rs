@@ -18,14 +18,17 @@ impl Log {
         failed: &Self,
         files: Arc<dyn Files>,
     ) -> Result<(Self, OpenReport), OpenError> {
-        if !failed.shared.is_tail_settled.load(Ordering::Acquire) {
+        if !failed.committer.is_tail_settled.load(Ordering::Acquire) {
             failed.settle_tail(&*files)?;
-            failed.shared.is_tail_settled.store(true, Ordering::Release);
+            failed
+                .committer
+                .is_tail_settled
+                .store(true, Ordering::Release);
         }
-        let (log, report) = Self::open(files, failed.shared.options.clone())?;
+        let (log, report) = Self::open(files, failed.committer.options.clone())?;
         // A record that is made again must not be taken for one that was deleted before the failure.
-        let deleted_version = failed.shared.buffer().keyed.deleted_version();
-        let mut buffer = log.shared.buffer();
+        let deleted_version = failed.committer.buffer().keyed.deleted_version();
+        let mut buffer = log.committer.buffer();
         buffer.keyed.raise_deleted_version(deleted_version);
         drop(buffer);
         Ok((log, report))
@@ -35,19 +38,19 @@ impl Log {
     pub fn refuse_writes(&self, cause: &str) {
         let cause = cause.into();
         let failure = CommitError::StoreFailed(StoreFailed { cause });
-        self.shared.buffer().refuse(failure);
+        self.committer.buffer().refuse(failure);
     }
 
     /// Whether a write or a sync failed, so that the log has to be opened anew.
     pub fn has_failed(&self) -> bool {
-        self.shared.buffer().has_failed()
+        self.committer.buffer().has_failed()
     }
 
     /// Cuts off what was written and neither shown to readers nor acknowledged, and writes what was, and is not known
     /// to be synced, once more.
     fn settle_tail(&self, files: &dyn Files) -> io::Result<()> {
         let (number, synced, exposed) = {
-            let writer = self.shared.writer();
+            let writer = self.committer.writer();
             (writer.number, writer.synced_bytes, writer.exposed_bytes())
         };
         let file = match files.open(&data_name(number)) {
@@ -58,7 +61,7 @@ impl Log {
         };
         // What memory does not hold any more is left to recovery, which reads it again.
         let blocks = self
-            .shared
+            .reader
             .view()
             .tail_cache
             .blocks(number, &(synced..exposed));

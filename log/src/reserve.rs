@@ -1,8 +1,8 @@
 //! A file of which only the space counts. When the disk is full it is given up, so that topics can still be deleted,
 //! retention can trim and groups can be written down; events are refused until there is room to take it back.
 
+use crate::committer::Committer;
 use crate::files::Files;
-use crate::shared::Shared;
 use prombus_store::StoreFailed;
 use std::io;
 
@@ -68,7 +68,7 @@ fn take(files: &dyn Files, bytes: u64) -> io::Result<()> {
     taken
 }
 
-impl Shared {
+impl Committer {
     /// Takes events again if there is room for them and for the reserve.
     pub(crate) fn regain_reserve(&self) {
         if self.buffer().full.is_none() {

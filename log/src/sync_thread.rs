@@ -1,14 +1,14 @@
 //! The sync thread: it writes and syncs for everyone who waits for an fsync, writes what publishers hand over to it,
 //! and is the one that waits when publishers are throttled.
 
-use crate::shared::Shared;
+use crate::committer::Committer;
 use std::sync::PoisonError;
 use std::time::Duration;
 
 /// The sync thread syncs at least once in so many times that it only writes.
 const WRITES_BETWEEN_SYNCS: u32 = 64;
 
-impl Shared {
+impl Committer {
     /// What the sync thread does until the log is closed.
     pub(crate) fn run_sync_thread(&self) {
         let interval_ms = self.options.os_sync_interval_ms;
@@ -18,7 +18,7 @@ impl Shared {
         loop {
             let mut buffer = self.buffer();
             // The wish to stop wakes a sleeper, but a round that was under way may have taken it for one to sync.
-            if !buffer.sync_wanted && !buffer.write_wanted && !self.maintenance().stopping {
+            if !buffer.sync_wanted && !buffer.write_wanted && !self.background.signal().stopping {
                 buffer.sync_thread_sleeps = true;
                 let woken = self.sync_wake.wait_timeout(buffer, interval);
                 buffer = woken.unwrap_or_else(PoisonError::into_inner).0;
@@ -26,14 +26,14 @@ impl Shared {
             }
             let is_for_writing = std::mem::take(&mut buffer.write_wanted) && !buffer.sync_wanted;
             drop(buffer);
-            if self.maintenance().stopping {
+            if self.background.signal().stopping {
                 return;
             }
             self.wait_for_sealing();
             let now_ms = self.options.clock.now_ms();
             let is_due =
                 now_ms.abs_diff(synced_ms) >= interval_ms || writes >= WRITES_BETWEEN_SYNCS;
-            if is_for_writing && !is_due && !self.pacer.is_throttled() {
+            if is_for_writing && !is_due && !self.background.pacer.is_throttled() {
                 self.write_if_idle();
                 writes += 1;
             } else {
@@ -53,20 +53,20 @@ impl Shared {
         };
         // The first full segment is sealed only once the one behind it is durable, which takes a commit cycle.
         let is_sealable = || {
-            let view = self.view();
+            let view = self.reader.view();
             view.active_segments
                 .get(1)
                 .is_some_and(|next| next.is_durable)
         };
-        while self.pacer.is_throttled()
-            && !self.maintenance().stopping
+        while self.background.pacer.is_throttled()
+            && !self.background.signal().stopping
             && !is_failing()
             && is_sealable()
         {
-            if self.pacer.wait_for_credit() {
+            if self.background.pacer.wait_for_credit() {
                 return;
             }
-            self.want_maintenance();
+            self.background.want_sealing();
         }
     }
 }

@@ -4,11 +4,11 @@
 use crate::files::{Files, OverlayFiles};
 use crate::log::Log;
 use crate::options::LogOptions;
+use crate::reader::Reader;
 use crate::recovery::{OpenError, check_log, scan_events};
 use crate::segment::index::{IndexError, Section};
 use crate::segment::index_number_of;
 use crate::segment::sealed::{RunItem, Sealed};
-use crate::shared::Shared;
 use prombus_store::Damage;
 use std::collections::BTreeMap;
 use std::io;
@@ -68,7 +68,7 @@ pub fn verify(files: Arc<dyn Files>) -> Result<VerifyReport, OpenError> {
     })
 }
 
-impl Shared {
+impl Reader {
     /// Reads every record of every segment and every index, and notes what is damaged.
     pub(crate) fn check(&self) -> io::Result<Checked> {
         let mut checked = Checked::default();

@@ -3,13 +3,13 @@
 //! The thread that holds the writer writes everything pending. With `os` durability that is the publishing thread itself
 //! if no other is writing. With `fsync` it is the sync thread: while one fdatasync runs, the next commit group gathers.
 
+use crate::committer::Committer;
 use crate::completion::Completion;
 use crate::files::File;
 use crate::options::{LogOptions, Role};
 use crate::record::{LAST_OF_BATCH, StateRecord};
 use crate::segment::active::ActiveSegment;
 use crate::segment::{Layout, SegmentHeader, data_name};
-use crate::shared::Shared;
 use crate::view::TailAdvance;
 use crate::write_buffer::{CommitGroup, KeyedChange, NewEvent, ViewChange};
 use prombus_store::StoreFailed;
@@ -201,7 +201,7 @@ impl Writer {
     }
 }
 
-impl Shared {
+impl Committer {
     /// Writes what is pending on this thread, unless another one has the writer: that one will look for it. Where others
     /// always have more, the sync thread takes over, so that no one's publish takes as long as theirs together.
     pub(crate) fn write_if_idle(&self) {
@@ -210,7 +210,7 @@ impl Shared {
             bytes: MAX_BYTES_AT_ONCE,
         };
         loop {
-            if left.is_used_up() || self.pacer.is_throttled() {
+            if left.is_used_up() || self.background.pacer.is_throttled() {
                 return self.hand_over_writing();
             }
             let Some(mut writer) = self.writer_or_promise() else {
@@ -298,8 +298,8 @@ impl Shared {
             writer.syncs += 1;
             self.prepare_if_worthwhile(&writer);
             if std::mem::take(&mut writer.is_new) {
-                self.view_mut().active_is_durable(writer.number);
-                self.want_maintenance();
+                self.reader.view_mut().active_is_durable(writer.number);
+                self.background.want_sealing();
             }
         }
         Ok(())
@@ -400,7 +400,7 @@ impl Shared {
         }
         writer.bytes += block.len() as u64;
         self.stats.written.active(block.len() as u64);
-        self.pacer.note_written(block.len() as u64);
+        self.background.pacer.note_written(block.len() as u64);
         writer.preallocated_to = writer.preallocated_to.max(writer.bytes);
         // Readers lose nothing before it is certain: maintenance frees what they cannot see any more.
         let (now, after_sync): (Vec<_>, Vec<_>) = group
@@ -419,7 +419,7 @@ impl Shared {
         };
         let buffer = (!shown_keyed.is_empty()).then(|| self.buffer());
         let (moved, deleted) = {
-            let mut view = self.view_mut();
+            let mut view = self.reader.view_mut();
             let deleted = view.change(now);
             writer.spare = view.tail_cache.push(segment, offset, block.clone());
             let visible = group.events.iter().filter(|event| !event.after_sync);
@@ -450,13 +450,13 @@ impl Shared {
     fn complete(&self, synced: Vec<Unsynced>) {
         for group in synced {
             if !group.changes.is_empty() {
-                let deleted = self.view_mut().change(group.changes);
+                let deleted = self.reader.view_mut().change(group.changes);
                 self.tell(Vec::new(), &deleted, true);
             }
             // Records and events come into sight together.
             let buffer = (!group.keyed.is_empty()).then(|| self.buffer());
             let moved = match group.hidden {
-                Some(hidden) => self.view_mut().show(
+                Some(hidden) => self.reader.view_mut().show(
                     hidden.segment,
                     hidden.offset,
                     &hidden.block,
@@ -493,7 +493,7 @@ impl Shared {
     fn named(&self, mut moved: Vec<TailAdvance>) -> Vec<(Arc<str>, u64)> {
         moved.sort_unstable_by_key(|one| (one.topic, Reverse(one.tail_seq)));
         moved.dedup_by_key(|one| one.topic);
-        let view = self.view();
+        let view = self.reader.view();
         let named = moved
             .into_iter()
             .filter_map(|TailAdvance { topic, tail_seq }| {
@@ -510,9 +510,10 @@ impl Shared {
         self.sync_segment(&*writer.file, writer.is_new)?;
         writer.synced_bytes = writer.bytes;
         self.complete(std::mem::take(&mut writer.unsynced));
-        self.view_mut().active_is_durable(writer.number);
+        self.reader.view_mut().active_is_durable(writer.number);
         let mut start = segment_start(next_topic_number, self.log_id);
-        self.view()
+        self.reader
+            .view()
             .segment_end(writer.number, writer.bytes, &mut start);
         let number = writer.number + 1;
         let name = data_name(number);
@@ -530,7 +531,7 @@ impl Shared {
             writer.is_prepared = true;
             writer.preallocated_to = bytes.max(self.options.segment_bytes);
         }
-        let mut view = self.view_mut();
+        let mut view = self.reader.view_mut();
         view.active_segments
             .push(ActiveSegment::unsynced(number, file));
         self.throttle_by_backlog(&view);

@@ -41,6 +41,8 @@ fn a_backup_of_a_running_server_has_everything_acknowledged_before() {
         let ack = serde_json::json!({"topic": "t", "group": "readers", "id": event["event"]["id"]});
         assert_eq!(server.post("/ack", &ack.to_string()).0, 200);
     }
+    // Acknowledgements are written within `ack_flush_ms`, a tenth of this.
+    std::thread::sleep(std::time::Duration::from_secs(1));
     let (acked, stop) = (
         Arc::new(AtomicU64::new(0)),
         Arc::new(AtomicBool::new(false)),

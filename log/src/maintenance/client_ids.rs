@@ -1,9 +1,8 @@
 //! Keeping the set of client ids: runs for segments that have none, and merges, so that there are few runs.
 
 use crate::client_ids::{Covered, IdEntry, IdRun, RunWriter, segments_of_name};
+use crate::maintainer::Maintainer;
 use crate::segment::index::IndexError;
-use crate::segment::sealed::Sealed;
-use crate::shared::Shared;
 use prombus_store::LockExt;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,18 +16,18 @@ const GATHERED_IDS: usize = 1 << 20;
 /// A merge looks this often, in entries, whether something more urgent is to be done.
 const ENTRIES_BETWEEN_LOOKS: usize = 1 << 16;
 
-impl Shared {
+impl Maintainer {
     /// Makes and merges runs of client ids until none is due.
     pub(super) fn index_client_ids(&self) -> io::Result<()> {
-        let building = &self.client_ids.building;
+        let building = &self.reader.client_ids.building;
         let _one_at_a_time = building.guard();
         self.remove_stale_runs()?;
-        while let Some(segments) = self.client_ids.set().uncovered().first().cloned() {
+        while let Some(segments) = self.reader.client_ids.set().uncovered().first().cloned() {
             if !self.cover(&segments)? || !self.may_go_on()? {
                 return Ok(());
             }
         }
-        while let Some(runs) = self.client_ids.set().merge_due() {
+        while let Some(runs) = self.reader.client_ids.set().merge_due() {
             if !self.merge_runs(&runs)? {
                 return Ok(());
             }
@@ -39,13 +38,14 @@ impl Shared {
     /// Removes the files of runs that were merged, or are damaged. The caller holds `building`.
     fn remove_stale_runs(&self) -> io::Result<()> {
         if !self
+            .reader
             .client_ids
             .has_stale_files
             .swap(false, Ordering::AcqRel)
         {
             return Ok(());
         }
-        let set = self.client_ids.set();
+        let set = self.reader.client_ids.set();
         for name in self.files.list()? {
             // One that was not finished is not being written: the caller is the only one who does that.
             let run_name = name.strip_suffix(".new").unwrap_or(&name);
@@ -61,7 +61,7 @@ impl Shared {
         let (start, mut end) = (*segments.start(), *segments.end());
         let mut entries: Vec<IdEntry> = Vec::new();
         let mut covered = Vec::new();
-        for segment in self.sealed_in(segments) {
+        for segment in self.reader.sealed_in(segments) {
             let number = segment.header.number;
             if entries.len() >= GATHERED_IDS {
                 end = number - 1;
@@ -75,13 +75,13 @@ impl Shared {
                 Ok(()) => covered.push(Covered::of(&segment)),
                 Err(IndexError::Io(error)) => return Err(error),
                 Err(IndexError::Damaged) => {
-                    self.rebuild_index(&segment)?;
+                    self.reader.rebuild_index(&segment)?;
                     return Ok(false);
                 }
             }
         }
         if entries.is_empty() {
-            self.client_ids.cover_without_run(&(start..=end));
+            self.reader.client_ids.cover_without_run(&(start..=end));
             return Ok(true);
         }
         entries.sort_unstable();
@@ -90,7 +90,7 @@ impl Shared {
             writer.push(entry)?;
         }
         let (run, filter) = writer.finish(&*self.files, &covered)?;
-        self.client_ids.install(run, filter, &[]);
+        self.reader.client_ids.install(run, filter, &[]);
         Ok(true)
     }
 
@@ -100,7 +100,7 @@ impl Shared {
             return Ok(false);
         };
         let segments = *first.segments.start()..=*last.segments.end();
-        let sealed = self.sealed_in(&segments);
+        let sealed = self.reader.sealed_in(&segments);
         let is_kept = |segment: u64| {
             let behind = sealed.partition_point(|one| one.header.number <= segment);
             let candidate = behind.checked_sub(1).map(|at| &sealed[at]);
@@ -115,7 +115,7 @@ impl Shared {
                 Ok(entry) => heads.extend(entry.map(|entry| Reverse((entry, at)))),
                 Err(IndexError::Io(error)) => return Err(error),
                 Err(IndexError::Damaged) => {
-                    self.client_ids.discard(&scans[at].run);
+                    self.reader.client_ids.discard(&scans[at].run);
                     return Ok(false);
                 }
             }
@@ -141,35 +141,28 @@ impl Shared {
         // Segments between those of two runs hold no ids, which for some is known only because they were looked at.
         let covered: Vec<Covered> = sealed.iter().map(|one| Covered::of(one)).collect();
         let (run, filter) = writer.finish(&*self.files, &covered)?;
-        self.client_ids.install(run, filter, runs);
+        self.reader.client_ids.install(run, filter, runs);
         self.remove_stale_runs()?;
         Ok(true)
     }
 
     /// Lets sealing go first, which writers may be waiting for. False if the log is being closed.
     fn may_go_on(&self) -> io::Result<bool> {
-        let is_wanted = std::mem::take(&mut self.maintenance().wanted);
+        let is_wanted = std::mem::take(&mut self.background.signal().wanted);
         if is_wanted {
             self.seal_full_segments()?;
         }
-        Ok(!self.maintenance().stopping)
+        Ok(!self.background.signal().stopping)
     }
 
     fn run_writer(&self, segments: RangeInclusive<u64>, most: u64) -> io::Result<RunWriter> {
-        let limit_bytes = self.client_ids.filter_limit_bytes();
-        RunWriter::create(&*self.files, self.log_id, segments, most, limit_bytes)
-    }
-
-    /// The sealed segments that hold events of segments with these numbers, in order.
-    pub(crate) fn sealed_in(&self, numbers: &RangeInclusive<u64>) -> Vec<Arc<Sealed>> {
-        let view = self.view();
-        let before = view.sealed.range(..*numbers.start()).next_back();
-        let before = before.map(|(_, segment)| segment);
-        let before = before.filter(|segment| segment.header.covers_to >= *numbers.start());
-        let inside = view
-            .sealed
-            .range(numbers.clone())
-            .map(|(_, segment)| segment);
-        before.into_iter().chain(inside).cloned().collect()
+        let limit_bytes = self.reader.client_ids.filter_limit_bytes();
+        RunWriter::create(
+            &*self.files,
+            self.committer.log_id,
+            segments,
+            most,
+            limit_bytes,
+        )
     }
 }

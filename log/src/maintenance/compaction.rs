@@ -2,10 +2,10 @@
 //! still in commit order is left alone.
 
 use crate::key_index::KeyRef;
+use crate::maintainer::Maintainer;
 use crate::record::StoredEvent;
 use crate::segment::index::{IndexError, KEY_SPACE};
 use crate::segment::sealed::Sealed;
-use crate::shared::Shared;
 use crate::view::SealedRun;
 use prombus_store::LockExt;
 use prombus_store::ReadError;
@@ -26,7 +26,7 @@ struct Due {
     last_run_seq: u64,
 }
 
-impl Shared {
+impl Maintainer {
     /// Compacts every topic that asks for it and has changed enough.
     pub(super) fn compact_topics(&self) -> io::Result<()> {
         let _one_at_a_time = self.rewriting.guard();
@@ -43,7 +43,7 @@ impl Shared {
             }
         }
         for (segment, topics) in segments.into_values() {
-            if !self.has_room_for(segment.data_bytes) {
+            if !self.committer.has_room_for(segment.data_bytes) {
                 continue;
             }
             let created_ms = segment.header.created_ms;
@@ -57,7 +57,7 @@ impl Shared {
             })?;
         }
         for due in topics {
-            let mut view = self.view_mut();
+            let mut view = self.reader.view_mut();
             if let Some(view) = view.topics.get_mut(&due.number) {
                 // What was sealed meanwhile has not been looked at.
                 let runs = view.runs.iter();
@@ -92,18 +92,18 @@ impl Shared {
 
     /// The segments in which enough of the topic is superseded.
     fn segments_to_compact(&self, topic: &str, number: u32) -> io::Result<Vec<Arc<Sealed>>> {
-        let Ok(merge) = self.merge_keys(topic, None, usize::MAX) else {
+        let Ok(merge) = self.reader.merge_keys(topic, None, usize::MAX) else {
             return Ok(Vec::new());
         };
         let elsewhere = match merge.count_superseded() {
             Ok(counts) => counts,
             Err((_, IndexError::Io(error))) => return Err(error),
             Err((segment, IndexError::Damaged)) => {
-                self.rebuild_index(&segment)?;
+                self.reader.rebuild_index(&segment)?;
                 return Ok(Vec::new());
             }
         };
-        let runs = match self.view().topics.get(&number) {
+        let runs = match self.reader.view().topics.get(&number) {
             Some(topic) => topic.runs.clone(),
             None => return Ok(Vec::new()),
         };
@@ -114,7 +114,7 @@ impl Shared {
                 Ok(None) => continue,
                 Err(IndexError::Io(error)) => return Err(error),
                 Err(IndexError::Damaged) => {
-                    self.rebuild_index(&segment)?;
+                    self.reader.rebuild_index(&segment)?;
                     return Ok(Vec::new());
                 }
             };
@@ -137,12 +137,17 @@ impl Shared {
         let Some(key) = event.key() else {
             return Ok(true);
         };
-        let latest = self.sealed_latest(number, &key)?;
+        let latest = self.reader.sealed_latest(number, &key)?;
         if latest.is_some_and(|latest| latest.seq() > event.seq()) {
             return Ok(false);
         }
-        let age_ms = self.options.clock.now_ms().saturating_sub(stored_ms);
-        let may_go = event.is_tombstone() && age_ms > self.options.tombstone_ms;
+        let age_ms = self
+            .committer
+            .options
+            .clock
+            .now_ms()
+            .saturating_sub(stored_ms);
+        let may_go = event.is_tombstone() && age_ms > self.committer.options.tombstone_ms;
         Ok(!may_go || self.has_older(number, &key, event.seq())?)
     }
 
@@ -154,7 +159,7 @@ impl Shared {
             name: key.as_bytes(),
         };
         // The last run that begins at the event or before it holds it.
-        let runs = match self.view().topics.get(&number) {
+        let runs = match self.reader.view().topics.get(&number) {
             Some(topic) => topic.runs[..topic.runs_up_to(seq).saturating_sub(1)].to_vec(),
             None => return Ok(false),
         };

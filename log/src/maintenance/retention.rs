@@ -1,7 +1,7 @@
 //! Retention: which positions a topic forgets, by age, by count and by bytes.
 
+use crate::maintainer::Maintainer;
 use crate::segment::sealed::{RunItem, Sealed};
-use crate::shared::Shared;
 use crate::view::{SealedRun, TopicView, View};
 use crate::write_buffer::Known;
 use prombus_store::{Batch, Change, ReadError};
@@ -19,10 +19,10 @@ struct Limits {
     tail_seq: u64,
 }
 
-impl Shared {
+impl Maintainer {
     /// Forgets what the topics' options say. The space is freed by later maintenance.
     pub(super) fn apply_retention(&self) {
-        let now_ms = self.options.clock.now_ms();
+        let now_ms = self.committer.options.clock.now_ms();
         let limits = self.due_limits(now_ms);
         self.trim(&limits, now_ms);
     }
@@ -60,7 +60,7 @@ impl Shared {
     fn first_stored_since(&self, number: u32, since_ms: u64) -> Result<Option<u64>, ReadError> {
         // What is not sealed is looked at together with what is, since sealing moves events from one to the other.
         let (runs, first_seq, unsealed) = {
-            let view = self.view();
+            let view = self.reader.view();
             let Some(topic) = view.topics.get(&number) else {
                 return Ok(None);
             };
@@ -74,7 +74,7 @@ impl Shared {
         };
         for run in &runs {
             let segment = &run.segment;
-            let Some(info) = self.or_rebuild(segment, segment.run(number))? else {
+            let Some(info) = self.reader.or_rebuild(segment, segment.run(number))? else {
                 return self.first_stored_since(number, since_ms);
             };
             let Some(info) = info else {
@@ -88,7 +88,7 @@ impl Shared {
                 return Ok(Some(from_seq));
             }
             let offset = segment.offset_for_seq(&info, from_seq);
-            let Some(offset) = self.or_rebuild(segment, offset)? else {
+            let Some(offset) = self.reader.or_rebuild(segment, offset)? else {
                 return self.first_stored_since(number, since_ms);
             };
             let mut reader = segment.reader(&info, offset);
@@ -101,7 +101,7 @@ impl Shared {
                         }
                     }
                     RunItem::Event { .. } => {}
-                    RunItem::Damage(range) => self.note_damage(segment, range),
+                    RunItem::Damage(range) => self.reader.note_damage(segment, range),
                 }
             }
         }
@@ -110,7 +110,7 @@ impl Shared {
 
     /// Moves the topics' first positions, except where another topic of the name has come meanwhile.
     fn trim(&self, limits: &[Limits], now_ms: u64) {
-        let mut buffer = self.buffer();
+        let mut buffer = self.committer.buffer();
         let mut batch = Batch::new();
         for limits in limits.iter().filter(|limits| limits.first_seq > 0) {
             let topic = buffer.topics.get(&limits.topic);
@@ -123,7 +123,7 @@ impl Shared {
         }
         // No one waits for the answer: what is not trimmed now will be next time.
         if !batch.is_empty() && buffer.admit(&batch, Known::default(), now_ms).is_ok() {
-            self.want_sync(&mut buffer);
+            self.committer.want_sync(&mut buffer);
         }
     }
 
@@ -144,7 +144,7 @@ impl Shared {
             let Ok(Some(info)) = segment.run(number) else {
                 continue;
             };
-            if let Some(topic) = self.view_mut().topics.get_mut(&number) {
+            if let Some(topic) = self.reader.view_mut().topics.get_mut(&number) {
                 let of = (segment.header.number, segment.header.generation);
                 topic.oldest_stored = Some((of, info.min_stored_ms));
             }

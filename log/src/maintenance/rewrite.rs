@@ -3,13 +3,13 @@
 use super::pieces::{Pace, PacedFile};
 use crate::damage::{keep_copy, write_whole};
 use crate::files::{File, Files};
+use crate::maintainer::Maintainer;
 use crate::pace::PIECE_BYTES;
 use crate::record::StoredEvent;
 use crate::segment::cache::SectionCache;
 use crate::segment::index::{Index, IndexBuilder, IndexError, IndexFor, RunInfo};
 use crate::segment::sealed::{RunItem, Sealed};
 use crate::segment::{Layout, SegmentHeader, data_name, index_name, unfinished};
-use crate::shared::Shared;
 use prombus_store::LockExt;
 use prombus_store::ReadError;
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ impl<'a> GroupedWriter<'a> {
     }
 }
 
-impl Shared {
+impl Maintainer {
     /// Writes the wanted events of neighbouring sealed segments into one, which takes the place of the first. Beside
     /// what retention let go, only events for which `keep` is true are wanted. The caller holds `rewriting`.
     pub(super) fn rewrite(
@@ -129,7 +129,7 @@ impl Shared {
             ..first.header
         };
         // Pauses go by what is read, which is more than what is written.
-        let pace = |_| Ok(self.pacer.may_pause());
+        let pace = |_| Ok(self.background.pacer.may_pause());
         let unfinished_name = unfinished(&data_name(header.number));
         let copied = GroupedWriter::create(&*self.files, header, &pace)
             .and_then(|writer| self.copy_wanted(segments, &keep, writer));
@@ -145,16 +145,17 @@ impl Shared {
             return self.remove_segments(segments);
         }
         // The caller that makes an index again must not do it from the old data beside the new.
-        let _no_rebuild = self.rebuilding.guard();
-        let rewritten = writer.finish(&*self.files, &self.cache)?;
-        self.stats
+        let _no_rebuild = self.reader.rebuilding.guard();
+        let rewritten = writer.finish(&*self.files, &self.reader.cache)?;
+        self.committer
+            .stats
             .written
             .sealed(rewritten.data_bytes + rewritten.index.bytes());
-        self.replace_sealed(segments, Some(&rewritten))?;
+        self.reader.replace_sealed(segments, Some(&rewritten))?;
         self.record_removed(&segments[1..])?;
         for segment in &segments[1..] {
             let number = segment.header.number;
-            self.cache.forget(number);
+            self.reader.cache.forget(number);
             self.files.remove(&data_name(number))?;
             self.files.remove(&index_name(number))?;
         }
@@ -182,7 +183,7 @@ impl Shared {
                     let event = match item {
                         RunItem::Event { event, .. } => event,
                         RunItem::Damage(range) => {
-                            self.note_damage(segment, range);
+                            self.reader.note_damage(segment, range);
                             self.quarantine(segment.header.number, &*segment.file)?;
                             continue;
                         }
@@ -208,7 +209,7 @@ impl Shared {
             Ok(run) => Ok(run),
             Err(IndexError::Io(error)) => Err(error),
             Err(IndexError::Damaged) => {
-                self.rebuild_index(segment)?;
+                self.reader.rebuild_index(segment)?;
                 Ok(None)
             }
         }
@@ -216,7 +217,7 @@ impl Shared {
 
     /// The first position that a topic keeps; `None` if it is gone.
     fn wanted_from(&self, topic: u32) -> Option<u64> {
-        let view = self.view();
+        let view = self.reader.view();
         Some(view.topics.get(&topic)?.first_seq)
     }
 

@@ -2,6 +2,7 @@
 
 use super::gather::{GATHERED_BYTES, gather};
 use super::rewrite::GroupedWriter;
+use crate::maintainer::Maintainer;
 use crate::pace::SEAL_AHEAD;
 use crate::record::StoredEvent;
 use crate::recovery::{reindex, write_index};
@@ -9,7 +10,6 @@ use crate::segment::active::ActiveEntry;
 use crate::segment::index::IndexBuilder;
 use crate::segment::sealed::Sealed;
 use crate::segment::{HEADER_BYTES, Layout, SegmentHeader, data_name};
-use crate::shared::Shared;
 use crate::view::TOPICS_PER_HOLD;
 use prombus_store::LockExt;
 use std::cell::Cell;
@@ -54,7 +54,7 @@ impl Progress {
     }
 }
 
-impl Shared {
+impl Maintainer {
     /// Seals every segment that is full. Maintenance is woken for each: on a busy log the next one is full before this
     /// one is sealed, and this does not return.
     pub(crate) fn seal_full_segments(&self) -> io::Result<()> {
@@ -65,7 +65,7 @@ impl Shared {
             self.record_segments(|set| set.highest = set.highest.max(number + 1))?;
             // What it changed beside its events is in no other place once it is sealed.
             self.store_state_changes(number, &full.file)?;
-            let progress = Progress::new(self.pacer.written_bytes());
+            let progress = Progress::new(self.background.pacer.written_bytes());
             let sealed = match full.topics.len() {
                 0 => None,
                 1 => Some(self.seal_in_place(&full)?),
@@ -74,30 +74,31 @@ impl Shared {
                     Some(sealed.inspect_err(|_| self.discard_unfinished(number))?)
                 }
             };
-            self.move_to_sealed(number, sealed.as_ref())?;
+            self.reader.move_to_sealed(number, sealed.as_ref())?;
             if let Some(sealed) = &sealed {
-                self.client_ids.add_segment(sealed);
+                self.reader.client_ids.add_segment(sealed);
             }
-            self.throttle_by_backlog(&self.view());
+            self.committer.throttle_by_backlog(&self.reader.view());
             let left = full.file.bytes().unwrap_or(0);
-            self.pacer
+            self.background
+                .pacer
                 .note_sealed(left.saturating_sub(progress.sealed_bytes.get()));
             // Only now that readers find the ids in the sealed segment are they forgotten here.
-            let forgotten = self.buffer().unsealed_ids.forget_segment(number);
+            let forgotten = self.committer.buffer().unsealed_ids.forget_segment(number);
             drop(forgotten);
             if sealed.is_none() {
                 self.record_segments(|set| set.remove(number..=number))?;
                 self.files.remove(&data_name(number))?;
                 self.files.sync_names()?;
             }
-            self.maintenance().has_sealed = true;
-            self.maintenance_wake.notify_all();
+            self.background.signal().has_sealed = true;
+            self.background.wake.notify_all();
         }
         Ok(())
     }
 
     fn oldest_full(&self) -> Option<Full> {
-        let view = self.view();
+        let view = self.reader.view();
         let [full, next, ..] = view.active_segments.as_slice() else {
             return None;
         };
@@ -122,11 +123,24 @@ impl Shared {
         let sealed = match self.known_index(full) {
             Some(index) => {
                 let file = full.file.clone();
-                write_index(&*self.files, &self.cache, header, file, index, Vec::new())
+                write_index(
+                    &*self.files,
+                    &self.reader.cache,
+                    header,
+                    file,
+                    index,
+                    Vec::new(),
+                )
             }
-            None => reindex(&*self.files, &self.cache, header, &self.damage, Vec::new()),
+            None => reindex(
+                &*self.files,
+                &self.reader.cache,
+                header,
+                &self.reader.damage,
+                Vec::new(),
+            ),
         }?;
-        self.stats.written.sealed(sealed.index.bytes());
+        self.committer.stats.written.sealed(sealed.index.bytes());
         Ok(sealed)
     }
 
@@ -136,7 +150,7 @@ impl Shared {
             return None;
         };
         let (name, count) = {
-            let view = self.view();
+            let view = self.reader.view();
             let run = view.run(full.number, *number)?;
             let topic = view.topics.get(number)?;
             run.is_nameless()
@@ -157,7 +171,7 @@ impl Shared {
 
     /// Some of a topic's entries, from the given one on; none at the end, or if the topic was deleted meanwhile.
     fn entries_of(&self, full: &Full, topic: u32, from: usize) -> Vec<ActiveEntry> {
-        let view = self.view();
+        let view = self.reader.view();
         let entries = view.run(full.number, topic).map(|run| &*run.entries);
         let rest = entries.and_then(|entries| entries.get(from..));
         let some = rest.unwrap_or_default().iter().take(ENTRIES_AT_A_TIME);
@@ -168,15 +182,18 @@ impl Shared {
     fn pace_sealing(&self, progress: &Progress, bytes: u64) -> bool {
         let sealed_bytes = progress.sealed_bytes.get() + bytes;
         progress.sealed_bytes.set(sealed_bytes);
-        self.pacer.note_sealed(bytes);
-        let written_bytes = self.pacer.written_bytes() - progress.written_bytes;
+        self.background.pacer.note_sealed(bytes);
+        let written_bytes = self.background.pacer.written_bytes() - progress.written_bytes;
         let is_late = written_bytes * SEAL_AHEAD > sealed_bytes;
         // The last one is being written, and one is being sealed.
-        if !self.options.threads || is_late || self.view().active_segments.len() > 2 {
+        if !self.committer.options.threads
+            || is_late
+            || self.reader.view().active_segments.len() > 2
+        {
             return false;
         }
-        let rate = self.options.seal_bytes_per_second;
-        self.pacer.pause_sealing(bytes, rate)
+        let rate = self.committer.options.seal_bytes_per_second;
+        self.background.pacer.pause_sealing(bytes, rate)
     }
 
     fn seal_grouped(&self, full: &Full, progress: &Progress) -> io::Result<Arc<Sealed>> {
@@ -191,7 +208,7 @@ impl Shared {
         let mut gathering = Gathering::default();
         for (at, topic) in full.topics.iter().enumerate() {
             if at % TOPICS_PER_HOLD == TOPICS_PER_HOLD - 1 {
-                self.pacer.hand_over_lock();
+                self.background.pacer.hand_over_lock();
             }
             let mut from = 0;
             loop {
@@ -213,8 +230,9 @@ impl Shared {
         if gathering.has_damage {
             self.quarantine(full.number, &*full.file)?;
         }
-        let sealed = writer.finish(&*self.files, &self.cache)?;
-        self.stats
+        let sealed = writer.finish(&*self.files, &self.reader.cache)?;
+        self.committer
+            .stats
             .written
             .sealed(sealed.data_bytes + sealed.index.bytes());
         Ok(sealed)
@@ -235,7 +253,7 @@ impl Shared {
                 Ok(event) if event.seq() == entry.seq => writer.add(&event)?,
                 _ => {
                     let bytes = &block[at..at + entry.bytes as usize];
-                    self.note_bad_entry(full.number, entry, bytes);
+                    self.reader.note_bad_entry(full.number, entry, bytes);
                     gathering.has_damage = true;
                 }
             }

@@ -3,27 +3,32 @@
 
 use crate::damage::read_damage;
 use crate::files::File;
-use crate::shared::Shared;
+use crate::maintainer::Maintainer;
 use crate::state_runs::{Merging, NetChanges, remove_replaced};
 use std::io;
 use std::sync::{Arc, PoisonError};
 
-impl Shared {
+impl Maintainer {
     /// Makes what a full segment changed beside its events durable, unless it is already.
     pub(super) fn store_state_changes(&self, number: u64, file: &Arc<dyn File>) -> io::Result<()> {
         if self.state_runs.covered_to() >= number {
             return Ok(());
         }
-        let changes = NetChanges::of_segment(file, self.log_id)?;
+        let changes = NetChanges::of_segment(file, self.committer.log_id)?;
         if !changes.damage.is_empty() {
             self.quarantine(number, &**file)?;
         }
         for range in &changes.damage {
             let damage = read_damage(number, &**file, range.clone())?;
-            self.damage.add(&*self.files, &damage);
+            self.reader.damage.add(&*self.files, &damage);
         }
-        let bytes = changes.write(&*self.files, &self.state_runs, number, self.log_id)?;
-        self.stats.written.state(bytes);
+        let bytes = changes.write(
+            &*self.files,
+            &self.state_runs,
+            number,
+            self.committer.log_id,
+        )?;
+        self.committer.stats.written.state(bytes);
         Ok(())
     }
 
@@ -34,8 +39,8 @@ impl Shared {
         let _one_at_a_time = merging.unwrap_or_else(PoisonError::into_inner);
         let up_to = self.state_runs.covered_to();
         while let Some(merging) = Merging::due(&self.state_runs.all(), up_to) {
-            let merged = merging.write(&*self.files, &self.damage)?;
-            self.stats.written.state(merged.bytes);
+            let merged = merging.write(&*self.files, &self.reader.damage)?;
+            self.committer.stats.written.state(merged.bytes);
             let replaced = self.state_runs.add(merged);
             remove_replaced(&*self.files, merged.to, &replaced)?;
         }

@@ -4,11 +4,11 @@
 use super::unknown;
 use crate::files::File;
 use crate::key_index::KeyRef;
+use crate::reader::Reader;
 use crate::record::StoredEvent;
 use crate::segment::active::ActiveEntry;
 use crate::segment::index::{KEY_SPACE, RunInfo};
 use crate::segment::sealed::RunItem;
-use crate::shared::Shared;
 use crate::view::{SealedRun, View};
 use prombus_store::{LatestEvent, ReadError};
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ struct ActiveAsOf {
     entries: Vec<ActiveEntry>,
 }
 
-impl Shared {
+impl Reader {
     /// For each key, its latest event among those with this ts or an earlier one.
     pub(crate) fn latest_at(
         &self,

@@ -2,11 +2,11 @@
 
 use super::{ACTIVE_STEP_EVENTS, PageBuilder, unknown};
 use crate::key_index::{self, KeyRef};
+use crate::reader::Reader;
 use crate::record::StoredEvent;
 use crate::segment::active::ActiveEntry;
 use crate::segment::index::{IndexError, KEY_SPACE, Section};
 use crate::segment::sealed::{RunItem, Sealed};
-use crate::shared::Shared;
 use crate::view::SealedRun;
 use prombus_store::record::EventBlock;
 use prombus_store::{Page, ReadError, ReadLimit};
@@ -132,7 +132,7 @@ impl KeyMerge {
     }
 }
 
-impl Shared {
+impl Reader {
     /// Reads the latest events of all keys behind `after`.
     pub(crate) fn read_by_key(
         &self,

@@ -2,11 +2,11 @@
 //! reaches their time, so in the usual case, where time and position agree, one is open at a time.
 
 use super::{ActivePlaces, PageBuilder, unknown};
+use crate::reader::Reader;
 use crate::record::StoredEvent;
 use crate::segment::active::{ActiveEntry, ActiveRun};
 use crate::segment::index::{Point, Points, RunInfo, Section};
 use crate::segment::sealed::{RunItem, RunReader, Sealed};
-use crate::shared::Shared;
 use crate::view::SealedRun;
 use prombus_store::{Page, ReadError, ReadLimit, TimeRange};
 use std::cmp::Reverse;
@@ -62,7 +62,7 @@ struct Bounds {
     first_seq: u64,
 }
 
-impl Shared {
+impl Reader {
     /// Reads a topic by time.
     pub(crate) fn read_by_time(
         &self,

@@ -1,13 +1,13 @@
 //! Looking up the keys that a batch expects something of, before the buffer's lock is taken for it.
 
-use crate::shared::Shared;
+use crate::committer::Committer;
 use crate::write_buffer::{SeenKey, WriteBuffer};
 use prombus_store::{Batch, CommitError, EncodedEvent, KeyPosition, ReadError, StoreFailed};
 use std::sync::Arc;
 
 /// Keys that are watched until this is dropped, which must not happen under the buffer's lock.
 pub(crate) struct KeyWatch<'a> {
-    shared: &'a Shared,
+    committer: &'a Committer,
     watched: Vec<(u32, Box<[u8]>)>,
     /// The topics of the keys and the number that each had, if it existed.
     topics: Vec<(Arc<str>, Option<u32>)>,
@@ -34,14 +34,14 @@ impl Drop for KeyWatch<'_> {
         if self.watched.is_empty() {
             return;
         }
-        let mut buffer = self.shared.buffer();
+        let mut buffer = self.committer.buffer();
         for (topic, key) in &self.watched {
             buffer.watched_keys.end(*topic, key);
         }
     }
 }
 
-impl Shared {
+impl Committer {
     /// Watches the keys that batches expect something of, and finds their last events. `block` gets the work that needs
     /// the disk.
     pub(crate) fn watch_keys<'a>(
@@ -50,7 +50,7 @@ impl Shared {
         block: &dyn Fn(&mut dyn FnMut()),
     ) -> Result<KeyWatch<'a>, CommitError> {
         let mut watch = KeyWatch {
-            shared: self,
+            committer: self,
             watched: Vec::new(),
             topics: Vec::new(),
             seen: Vec::new(),
@@ -116,7 +116,7 @@ impl Shared {
         let (Some(number), Some(key)) = (number, event.key()) else {
             return Ok(None);
         };
-        let found = match self.latest(event.topic(), &key) {
+        let found = match self.reader.latest(event.topic(), &key) {
             Ok(found) => found,
             // It was deleted meanwhile, which is found out under the buffer's lock.
             Err(ReadError::UnknownTopic(_)) => None,

@@ -1,11 +1,12 @@
 //! Finding positions: by id, by time, and the latest event of a key.
 
 use super::{ActivePlaces, unknown};
+use crate::committer::Committer;
 use crate::key_index::{self, KeyRef};
+use crate::reader::Reader;
 use crate::record::StoredEvent;
 use crate::segment::index::{IdPrefix, IndexError, KEY_SPACE, OWN_ID_SPACE, prefix_of};
 use crate::segment::sealed::{RunItem, Sealed};
-use crate::shared::Shared;
 use crate::view::{SealedRun, TopicView, View};
 use crate::write_buffer::Held;
 use prombus_store::{Batch, EncodedEvent, EventRef, GeneratedId, Id, ReadError, ReadLimit};
@@ -58,31 +59,36 @@ struct AskedId {
     hash: u64,
 }
 
-impl Shared {
+impl Committer {
     /// The position of an id that readers can see.
     pub(crate) fn find_id(&self, topic: &str, id: &str) -> Result<Option<u64>, ReadError> {
         let Some(id) = Id::from_client(id) else {
             return Ok(None);
         };
         // First where ids wait to be sealed, then the sealed ones: sealing moves them the same way.
-        let number = self.place(topic)?.number;
+        let number = self.reader.place(topic)?.number;
         let waiting = self.buffer().unsealed_ids.seq_of(number, &id);
-        let place = self.place(topic)?;
+        let place = self.reader.place(topic)?;
         let visible = place.first_seq..place.tail_seq + 1;
         let made = place.generated(&id);
         if let Some(made) = made.filter(|made| visible.contains(&made.seq))
-            && let Some(event) = self.event(topic, made.seq)?
+            && let Some(event) = self.reader.event(topic, made.seq)?
             && event.id() == id.as_str()
         {
             return Ok(Some(made.seq));
         }
         let found = match waiting {
             Some(seq) => Some(seq),
-            None => self.sealed_client_id(&place, &id)?.map(|event| event.seq()),
+            None => self
+                .reader
+                .sealed_client_id(&place, &id)?
+                .map(|event| event.seq()),
         };
         Ok(found.filter(|seq| visible.contains(seq)))
     }
+}
 
+impl Reader {
     /// The first position whose event has this ts or a later one.
     pub(crate) fn find_ts(&self, topic: &str, ts: u64) -> Result<Option<u64>, ReadError> {
         // What is not sealed is looked at together with what is, since sealing moves events from one to the other.

@@ -2,10 +2,10 @@
 //! Everything else is read from the segments' directories when it is asked for.
 
 use super::{TopicView, View};
+use crate::reader::Reader;
 use crate::segment::active::ActiveRun;
 use crate::segment::index::{IndexError, RunInfo};
 use crate::segment::sealed::Sealed;
-use crate::shared::Shared;
 use std::io;
 use std::sync::Arc;
 
@@ -146,7 +146,7 @@ impl View {
     }
 }
 
-impl Shared {
+impl Reader {
     /// Puts a sealed segment in the place of others, topic by topic: a reader of one sees its old runs or its new one.
     pub(crate) fn replace_sealed(
         &self,
@@ -188,7 +188,7 @@ impl Shared {
                 }
             }
             drop(view);
-            self.pacer.hand_over_lock();
+            self.background.pacer.hand_over_lock();
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ impl Shared {
                     moved.extend(view.move_run(number, sealed, info));
                 }
                 drop(view);
-                self.pacer.hand_over_lock();
+                self.background.pacer.hand_over_lock();
             }
         }
         // What took little memory is let go of while no one waits.

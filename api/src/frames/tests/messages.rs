@@ -12,12 +12,16 @@ fn is_json(text: &str) -> bool {
 }
 
 /// What was passed on unchecked.
-fn payloads<'a>(frame: &ClientFrame<'a>) -> Vec<&'a str> {
-    match &frame.request {
-        Request::Publish(publish) => vec![publish.payload],
-        Request::Ack(ack) => ack.publish.iter().map(|publish| publish.payload).collect(),
-        _ => Vec::new(),
-    }
+fn payloads<'f>(frame: &'f ClientFrame<'_>) -> Vec<&'f str> {
+    let published = match &frame.request {
+        Request::Publish(publish) => std::slice::from_ref(publish),
+        Request::Ack(ack) => &ack.publish,
+        _ => &[],
+    };
+    let other_versions = |publish: &'f Publish<'_>| publish.options.also_publish.iter();
+    let others = published.iter().flat_map(other_versions);
+    let payloads = published.iter().map(|publish| publish.payload);
+    payloads.chain(others.map(|also| &*also.payload)).collect()
 }
 
 /// Some bytes of a message replaced by others, cut back to UTF-8.

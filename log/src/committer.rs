@@ -1,31 +1,29 @@
-//! What the parts of an open log share, and the order of its locks: sealing, rewriting, rebuilding, then cycle, then
-//! writer, then buffer, then view, then the pacer's. Sealing and rewriting are never held together. No lock is held
-//! across an fsync except those of background work, the cycle's and, only when a segment is full, the writer's; no one
-//! who holds cycle or writer waits for background work.
+//! The writing side of an open log: admission into the write buffer, the writer of the active segment, and the commit
+//! cycle that makes batches durable. Its methods are in `writer.rs`, `sync_thread.rs`, `prepare.rs`, `reserve.rs` and
+//! `append.rs`.
+//!
+//! The order of a log's locks: sealing, rewriting, rebuilding, then cycle, then writer, then buffer, then view, then the
+//! pacer's. Sealing and rewriting are never held together. No lock is held across an fsync except those of background work,
+//! the cycle's and, only when a segment is full, the writer's; no one who holds cycle or writer waits for background work.
 
-use crate::client_ids::ClientIds;
-use crate::damage::DamageList;
+use crate::background::Background;
 use crate::files::Files;
 use crate::options::LogOptions;
-use crate::pace::Pacer;
 use crate::prepare::Preparation;
-use crate::segment::cache::SectionCache;
-use crate::segment_set::SegmentSet;
-use crate::state_runs::StateRuns;
+use crate::reader::Reader;
 use crate::view::View;
 use crate::write_buffer::WriteBuffer;
 use crate::writer::Writer;
+use prombus_store::LockExt;
 use prombus_store::{CommitError, StoreFailed};
-use prombus_store::{LockExt, RwLockExt};
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use std::sync::{
-    Arc, Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
-};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
 
-/// An open log.
-pub(crate) struct Shared {
+/// Takes batches in and makes them durable.
+pub(crate) struct Committer {
     pub(crate) files: Arc<dyn Files>,
+    pub(crate) reader: Arc<Reader>,
+    pub(crate) background: Arc<Background>,
     pub(crate) options: LogOptions,
     pub(crate) log_id: u64,
     buffer: Mutex<WriteBuffer>,
@@ -38,30 +36,18 @@ pub(crate) struct Shared {
     cycles: Mutex<()>,
     /// Several batches shared the last sync. Then publishers leave syncing to the sync thread, under which more gather.
     pub(crate) is_sync_shared: AtomicBool,
-    view: RwLock<View>,
-    pub(crate) cache: Arc<SectionCache>,
-    /// The client ids of sealed segments. Its lock comes after the view's.
-    pub(crate) client_ids: ClientIds,
-    pub(crate) damage: DamageList,
-    pub(crate) state_runs: StateRuns,
-    /// The record of segments as it is on disk. The last lock of all.
-    segments: Mutex<SegmentSet>,
     pub(crate) stats: Stats,
-    pub(crate) maintenance: Mutex<MaintenanceSignal>,
-    /// Wakes the sealing and the maintenance thread; goes with `maintenance`.
-    pub(crate) maintenance_wake: Condvar,
-    pub(crate) pacer: Pacer,
     pub(crate) preparation: Preparation,
-    /// Held while full segments are sealed, so that one thread does it at a time. Sealing touches segments in commit
-    /// order, rewriting sealed ones, so that both go on at once.
-    pub(crate) sealing: Mutex<()>,
-    /// Held while sealed segments are rewritten or removed, so that one thread does it at a time.
-    pub(crate) rewriting: Mutex<()>,
     /// The tail that this log left behind when it failed is settled; see `reopen.rs`.
     pub(crate) is_tail_settled: AtomicBool,
-    /// Held while a damaged index is made again, and while a segment is put in its place or removed. Comes after
-    /// `rewriting`.
-    pub(crate) rebuilding: Mutex<()>,
+}
+
+/// What committing needs, as opening the log has put it together.
+pub(crate) struct CommitterParts {
+    pub(crate) options: LogOptions,
+    pub(crate) log_id: u64,
+    pub(crate) buffer: WriteBuffer,
+    pub(crate) writer: Writer,
 }
 
 /// Counts since the log was opened.
@@ -114,35 +100,16 @@ impl WrittenBytes {
     }
 }
 
-/// What the threads of a log tell each other.
-#[derive(Debug, Default)]
-pub(crate) struct MaintenanceSignal {
-    /// A full segment waits to be sealed.
-    pub(crate) wanted: bool,
-    /// A segment was sealed, so that there may be something to retain, compact or free.
-    pub(crate) has_sealed: bool,
-    pub(crate) stopping: bool,
-}
-
-/// The parts that opening a log has put together.
-pub(crate) struct Parts {
-    pub(crate) files: Arc<dyn Files>,
-    pub(crate) options: LogOptions,
-    pub(crate) log_id: u64,
-    pub(crate) buffer: WriteBuffer,
-    pub(crate) writer: Writer,
-    pub(crate) view: View,
-    pub(crate) cache: Arc<SectionCache>,
-    pub(crate) client_ids: ClientIds,
-    pub(crate) damage: DamageList,
-    pub(crate) state_runs: StateRuns,
-    pub(crate) segments: SegmentSet,
-}
-
-impl Shared {
-    pub(crate) fn new(parts: Parts) -> Self {
+impl Committer {
+    pub(crate) fn new(
+        reader: Arc<Reader>,
+        background: Arc<Background>,
+        parts: CommitterParts,
+    ) -> Self {
         Self {
-            files: parts.files,
+            files: reader.files.clone(),
+            reader,
+            background,
             options: parts.options,
             log_id: parts.log_id,
             buffer: Mutex::new(parts.buffer),
@@ -151,21 +118,9 @@ impl Shared {
             write_promised: AtomicBool::new(false),
             cycles: Mutex::default(),
             is_sync_shared: AtomicBool::new(false),
-            view: RwLock::new(parts.view),
-            cache: parts.cache,
-            client_ids: parts.client_ids,
-            damage: parts.damage,
-            state_runs: parts.state_runs,
-            segments: Mutex::new(parts.segments),
             stats: Stats::default(),
-            maintenance: Mutex::default(),
-            maintenance_wake: Condvar::new(),
-            pacer: Pacer::default(),
             preparation: Preparation::default(),
-            sealing: Mutex::default(),
-            rewriting: Mutex::default(),
             is_tail_settled: AtomicBool::new(false),
-            rebuilding: Mutex::default(),
         }
     }
 
@@ -204,36 +159,6 @@ impl Shared {
     /// The same, if no round is going on.
     pub(crate) fn idle_cycle(&self) -> Option<MutexGuard<'_, ()>> {
         idle(&self.cycles)
-    }
-
-    pub(crate) fn view(&self) -> RwLockReadGuard<'_, View> {
-        self.view.read_guard()
-    }
-
-    pub(crate) fn view_mut(&self) -> RwLockWriteGuard<'_, View> {
-        self.view.write_guard()
-    }
-
-    /// Changes the record of segments, durably. Nothing is written where it says so already.
-    pub(crate) fn record_segments(&self, change: impl FnOnce(&mut SegmentSet)) -> io::Result<()> {
-        let mut recorded = self.segments.guard();
-        let mut changed = recorded.clone();
-        change(&mut changed);
-        if changed != *recorded {
-            changed.write(&*self.files)?;
-            *recorded = changed;
-        }
-        Ok(())
-    }
-
-    pub(crate) fn maintenance(&self) -> MutexGuard<'_, MaintenanceSignal> {
-        self.maintenance.guard()
-    }
-
-    /// Asks the sealing thread to seal what is full.
-    pub(crate) fn want_maintenance(&self) {
-        self.maintenance().wanted = true;
-        self.maintenance_wake.notify_all();
     }
 
     /// Asks the sync thread to write and sync what is there.
@@ -279,7 +204,8 @@ impl Shared {
     pub(crate) fn throttle_by_backlog(&self, view: &View) {
         let full_segments = view.active_segments.len().saturating_sub(1);
         let most = self.options.max_unsealed_segments.max(1);
-        self.pacer
+        self.background
+            .pacer
             .throttle(self.options.threads && full_segments >= most);
     }
 
