@@ -4,8 +4,9 @@ use futures_core::Stream;
 use futures_sink::Sink;
 use prombus_api::Code;
 use prombus_api::frames::{
-    Ack, ClientFrames, DeliveryContext, ErrorDetails, PublishedFrame, Request, write_ack_published,
-    write_error, write_event, write_ok, write_published, write_subscribed,
+    Ack, ClientFrames, DeliveryContext, ErrorDetails, Partitions, PublishedFrame, Request,
+    write_ack_published, write_assign, write_error, write_event, write_ok, write_published,
+    write_revoke, write_subscribed,
 };
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -42,6 +43,8 @@ pub(crate) struct State {
     pub(crate) seen: Vec<String>,
     pub(crate) messages: usize,
     pub(crate) subscribe_error: Option<Code>,
+    /// Whether the one partition is taken back when the client pauses.
+    pub(crate) revokes_on_pause: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,6 +219,15 @@ impl Broker {
     }
 }
 
+/// The one partition of the topic, as a member is told of it.
+fn only_partition() -> Partitions<'static> {
+    Partitions {
+        topic: "t".into(),
+        group: "g".into(),
+        partitions: vec![0],
+    }
+}
+
 impl State {
     pub(crate) fn payloads(&self) -> Vec<&str> {
         self.log
@@ -262,7 +274,11 @@ impl State {
                 match self.subscribe_error {
                     Some(code) => write_error(out, code, "no", corr, ErrorDetails::default()),
                     None => {
-                        write_subscribed(out, subscribe.group.as_deref().unwrap_or("made"), corr)
+                        write_subscribed(out, subscribe.group.as_deref().unwrap_or("made"), corr);
+                        if subscribe.options.partitioned == Some(true) {
+                            separate(out);
+                            write_assign(out, &only_partition());
+                        }
                     }
                 }
                 return;
@@ -285,7 +301,13 @@ impl State {
                 self.group.nacks.push((reason, nack.delay_ms));
             }
             Request::Modack(_) => self.group.extended += 1,
-            Request::Pause(_) => self.seen.push("PAUSE".to_owned()),
+            Request::Pause(_) => {
+                self.seen.push("PAUSE".to_owned());
+                if self.revokes_on_pause {
+                    write_revoke(out, &only_partition());
+                    separate(out);
+                }
+            }
             Request::Resume(_) => self.seen.push("RESUME".to_owned()),
             Request::Revoked(_) => self.seen.push("REVOKED".to_owned()),
             Request::Unsubscribe(_) => self.seen.push("UNSUBSCRIBE".to_owned()),

@@ -59,6 +59,40 @@ async fn batches_come_and_are_acknowledged_together() {
 }
 
 #[tokio::test]
+async fn what_was_acknowledged_of_a_partition_arrives_before_it_is_handed_over() {
+    let broker = Broker::start().await;
+    broker.store(20);
+    broker.state().revokes_on_pause = true;
+    let client = connect(&broker, options()).await;
+    let partitioned = SubscribeOptions {
+        partitioned: Some(true),
+        ..SubscribeOptions::default()
+    };
+    let subscription = subscribe(&client, partitioned).await;
+    let assignment = within(subscription.next_assignment()).await.unwrap();
+    assert_eq!(assignment.assigned, [0]);
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        taken.push(within(subscription.next()).await.unwrap());
+    }
+    subscription.pause();
+    let assignment = within(subscription.next_assignment()).await.unwrap();
+    assert_eq!(assignment.revoked, [0]);
+    // Few of many: these acknowledgements would be left to gather.
+    for delivery in taken {
+        delivery.ack();
+    }
+    subscription.control().confirm_revoked("t", &[0]);
+    let is_revoked = |word: &String| word == "REVOKED";
+    broker
+        .until(|state| state.seen.iter().any(is_revoked) && state.group.settled.len() == 3)
+        .await;
+    let seen = broker.state().seen.clone();
+    let last = seen.last().expect("frames came");
+    assert!(is_revoked(last), "{seen:?}");
+}
+
+#[tokio::test]
 async fn flow_control_holds_and_single_acknowledgements_go_at_once() {
     let broker = Broker::start().await;
     broker.store(20);

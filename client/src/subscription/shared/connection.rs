@@ -65,7 +65,9 @@ impl Shared {
             is_gone: inner.is_gone,
             ..PendingWork::default()
         };
-        if flush_acks || inner.is_urgent || inner.is_gone {
+        // Who gets a partition next must not get what was acknowledged of it.
+        let hands_over = !work.revoked.is_empty();
+        if flush_acks || inner.is_urgent || inner.is_gone || hands_over {
             inner.is_urgent = false;
             inner.ack_count = 0;
             work.acks = std::mem::take(&mut inner.acks);
