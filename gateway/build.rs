@@ -62,12 +62,13 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<File>) -> io::Result<()>
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        match entry.file_type()?.is_dir() {
-            true => collect(&entry.path(), &format!("{path}/"), files)?,
-            false => files.push(File {
+        if entry.file_type()?.is_dir() {
+            collect(&entry.path(), &format!("{path}/"), files)?
+        } else {
+            files.push(File {
                 bytes: fs::read(entry.path())?,
                 path,
-            }),
+            })
         }
     }
     Ok(())

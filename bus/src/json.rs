@@ -184,9 +184,10 @@ fn escape(bytes: &[u8], at: usize, gaps: &mut impl Gaps) -> Option<usize> {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Some(at + 1),
         Some(b'u') => {
             let digits = bytes.get(at + 1..at + 5);
-            match digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
-                true => Some(at + 5),
-                false => gaps.fault(at, "expected four hexadecimal digits after \\u"),
+            if digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                Some(at + 5)
+            } else {
+                gaps.fault(at, "expected four hexadecimal digits after \\u")
             }
         }
         _ => gaps.fault(at, "invalid escape"),
@@ -222,19 +223,21 @@ fn digits(bytes: &[u8], start: usize, gaps: &mut impl Gaps) -> Option<usize> {
     while let Some(b'0'..=b'9') = byte(bytes, at) {
         at += 1;
     }
-    match at == start {
-        true => gaps.fault(at, "expected a digit"),
-        false => Some(at),
+    if at == start {
+        gaps.fault(at, "expected a digit")
+    } else {
+        Some(at)
     }
 }
 
 fn literal(bytes: &[u8], at: usize, literal: &[u8], gaps: &mut impl Gaps) -> Option<usize> {
-    match bytes
+    if bytes
         .get(at..)
         .is_some_and(|rest| rest.starts_with(literal))
     {
-        true => Some(at + literal.len()),
-        false => gaps.fault(at, "expected a value"),
+        Some(at + literal.len())
+    } else {
+        gaps.fault(at, "expected a value")
     }
 }
 

@@ -84,9 +84,9 @@ pub use projector::{
 };
 pub use prombus_schema::{Compatibility, Finding, Rule, UnknownCompatibility};
 pub use prombus_store::{
-    Answer, Clock, Damage, DamageKind, Durability, Find, Id, LatestEvent, Page, ReadError,
-    ReadFrom, ReadLimit, Store, StoreStatus, StoredEvent, SyncTimeCounts, SystemClock, TimeRange,
-    TopicInfo,
+    Answer, Clock, Damage, DamageKind, Durability, Find, Id, LatestEvent, LockExt, Page, ReadError,
+    ReadFrom, ReadLimit, RwLockExt, Store, StoreStatus, StoredEvent, SyncTimeCounts, SystemClock,
+    TimeRange, TopicInfo,
 };
 pub use publish::{
     BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published, is_tombstone,

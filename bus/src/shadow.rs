@@ -12,9 +12,10 @@ use crate::group::registry::GroupName;
 use crate::group::{Ordering, StartAt};
 use crate::subscription::SubscribeOptions;
 use pacer::Pacer;
+use prombus_store::LockExt;
 use prombus_store::{Answer, Page, ReadError, TailWatch, Tails};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 
 /// What the names of shadow groups begin with. No other group may have such a name.
@@ -266,7 +267,7 @@ impl Shadows {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Running>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.guard()
     }
 }
 

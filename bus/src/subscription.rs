@@ -24,9 +24,10 @@ use crate::group::subscriber::{Subscriber, TakenEvent};
 use crate::group::{Assignment, Ended};
 use crate::pattern::Pattern;
 use crate::schemas::Upcaster;
+use prombus_store::LockExt;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{self, Poll};
 use tokio::task::AbortHandle;
 
@@ -268,9 +269,7 @@ impl SubscriptionControl {
 
 impl Shared {
     fn memberships(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Membership>> {
-        self.memberships
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.memberships.guard()
     }
 
     /// Wakes the owners, and the follower that waits to join more, after something was freed.
@@ -294,8 +293,7 @@ impl Shared {
     }
 
     fn changed_ack_timeout(&self) -> MutexGuard<'_, Option<Option<u64>>> {
-        let changed = self.ack_timeout_ms.lock();
-        changed.unwrap_or_else(PoisonError::into_inner)
+        self.ack_timeout_ms.guard()
     }
 
     /// Whether it is served from a topic by an owner that goes on.
@@ -307,7 +305,7 @@ impl Shared {
     }
 
     fn follower(&self) -> MutexGuard<'_, Option<AbortHandle>> {
-        self.follower.lock().unwrap_or_else(PoisonError::into_inner)
+        self.follower.guard()
     }
 }
 

@@ -5,10 +5,11 @@ use crate::names::{check_topic, is_internal_topic};
 use crate::pattern::Pattern;
 use crate::topic::{PublishTraits, TopicConfig};
 use foldhash::HashMap;
+use prombus_store::RwLockExt;
 use prombus_store::{
     Answer, Batch, Change, CommitError, IfExists, Receipt, Store, TopicsWatch, UnknownTopic,
 };
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// The most names that are remembered; beyond it the memory starts afresh.
 const MAX_KNOWN_TOPICS: usize = 65_536;
@@ -59,7 +60,7 @@ impl Topics {
     pub(crate) fn checked(&self, topic: &str) -> Result<Named, InvalidTopic> {
         // Before the store is asked, so that a change in between is noticed the next time.
         let changes = self.watch.changes();
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read_guard();
         let found = known
             .get_key_value(topic)
             .map(|(name, known)| (name.clone(), *known));
@@ -96,7 +97,7 @@ impl Topics {
 
     fn refreshed(&self, topic: &Arc<str>, changes: u64) -> PublishTraits {
         let stored = self.stored_traits(topic);
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write_guard();
         // One that is on its way to the store is made with what the options say of its name.
         let Some(traits) = stored else {
             return PublishTraits {
@@ -119,7 +120,7 @@ impl Topics {
     /// Makes sure that a topic exists for whatever is committed after this call, and makes it where that is allowed:
     /// by the bus's options, or because it is `needed` whatever they say.
     pub(crate) fn ensure(&self, topic: &Arc<str>, needed: bool) -> Result<(), UnknownTopic> {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write_guard();
         if known.contains_key(topic) {
             return Ok(());
         }
@@ -163,7 +164,7 @@ impl Topics {
         mut batch: Batch,
         topics: impl Iterator<Item = &'a Arc<str>>,
     ) -> Answer<Receipt, CommitError> {
-        let known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.write_guard();
         let mut made: Vec<&Arc<str>> = Vec::new();
         for topic in topics {
             if known.contains_key(topic)
@@ -187,7 +188,7 @@ impl Topics {
     /// Makes a topic that something of our own writes to, unless it is there: as the options say of its name, else as
     /// `otherwise` says.
     pub(crate) fn ensure_as(&self, topic: &Arc<str>, otherwise: impl FnOnce() -> TopicConfig) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write_guard();
         if self.store.topic(topic).is_none() {
             // What users say of all topics is not meant for those of the bus.
             let configured = self.configured(topic).filter(|_| !is_internal_topic(topic));
@@ -222,7 +223,7 @@ impl Topics {
         schemas: Option<u64>,
         mut batch: Batch,
     ) -> Answer<Receipt, CommitError> {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write_guard();
         batch.change(Change::PutTopic {
             topic: topic.clone(),
             options: config.to_options_with(schemas),
@@ -234,13 +235,13 @@ impl Topics {
 
     /// Forgets a topic that turned out not to exist.
     pub(crate) fn forget(&self, topic: &str) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write_guard();
         known.remove(topic);
     }
 
     /// Whether a topic exists or would be made by its first publish.
     pub(crate) fn may_exist(&self, topic: &Arc<str>) -> bool {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read_guard();
         let is_known = known.contains_key(topic);
         drop(known);
         self.auto_create || is_known || self.store.topic(topic).is_some()

@@ -221,11 +221,12 @@ fn roots(options: &TlsOptions) -> Result<tokio_rustls::rustls::RootCertStore, So
         let added = roots.add(certificate);
         added.map_err(|error| SocketError::Protocol(error.to_string()))?;
     }
-    match roots.is_empty() {
-        true => Err(SocketError::Protocol(
+    if roots.is_empty() {
+        Err(SocketError::Protocol(
             "no certificate in the CA file".to_owned(),
-        )),
-        false => Ok(roots),
+        ))
+    } else {
+        Ok(roots)
     }
 }
 

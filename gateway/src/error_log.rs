@@ -69,12 +69,11 @@ impl RateLimitedLog {
                     Ordering::Relaxed,
                 )
                 .is_ok();
-        match taken {
-            true => Some(self.suppressed.swap(0, Ordering::Relaxed)),
-            false => {
-                self.suppressed.fetch_add(1, Ordering::Relaxed);
-                None
-            }
+        if taken {
+            Some(self.suppressed.swap(0, Ordering::Relaxed))
+        } else {
+            self.suppressed.fetch_add(1, Ordering::Relaxed);
+            None
         }
     }
 }

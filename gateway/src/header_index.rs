@@ -4,11 +4,12 @@
 //! events of a topic, up to a limit for the whole server; a reply says from which position on.
 
 use crate::api_error::ApiError;
+use prombus::LockExt;
 use prombus::{Pattern, ReadFrom, ReadLimit, Store, StoredEvent};
 use prombus_api::{Code, Record};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The most events of a topic that are read to build its index.
 const MAX_INDEXED_EVENTS: u64 = 1_000_000;
@@ -196,7 +197,7 @@ impl HeaderIndexes {
     }
 
     fn topics(&self) -> MutexGuard<'_, Topics> {
-        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
+        self.topics.guard()
     }
 }
 

@@ -8,11 +8,12 @@ mod tests;
 
 pub(crate) use sampler::record;
 
+use prombus::LockExt;
 use prombus::SyncTimeCounts;
 use ring::Ring;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// How far samples are apart.
@@ -207,7 +208,7 @@ impl History {
     }
 
     fn lock(&self) -> MutexGuard<'_, Recorded> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recorded.guard()
     }
 }
 

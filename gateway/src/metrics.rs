@@ -105,9 +105,10 @@ impl Metrics {
         let mut together = GroupSample::default();
         for (topic, group, sample) in samples {
             let series = self.groups.get((topic.clone(), group.clone()));
-            match self.groups.is_other(&series) {
-                true => together = together.with(sample),
-                false => series.take_over(sample),
+            if self.groups.is_other(&series) {
+                together = together.with(sample)
+            } else {
+                series.take_over(sample)
             }
         }
         self.groups.other().take_over(together);
@@ -238,9 +239,10 @@ fn render_groups(text: &mut Text, groups: &[(Labels, Arc<GroupSeries>)]) {
         text.head(name, "gauge", help);
         for (labels, series) in groups {
             let value = gauge(series).get();
-            match name.ends_with("_ms") {
-                true => text.duration_gauge(labels, value),
-                false => text.sample(labels, value),
+            if name.ends_with("_ms") {
+                text.duration_gauge(labels, value)
+            } else {
+                text.sample(labels, value)
             }
         }
     }

@@ -169,10 +169,11 @@ impl Session {
                 break;
             }
         }
-        match self.is_drained() {
-            true => Poll::Ready(Turn::End(CloseReason::Drained)),
+        if self.is_drained() {
+            Poll::Ready(Turn::End(CloseReason::Drained))
+        } else {
             // Flushing may have set an earlier deadline.
-            false => self.poll_due(context),
+            self.poll_due(context)
         }
     }
 

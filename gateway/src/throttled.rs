@@ -1,8 +1,9 @@
 //! Groups whose deliveries were recently throttled by a connection limit, for `/explain`. The bus does not know of these
 //! limits and counts such events as delivered.
 
+use prombus::LockExt;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The most groups that are remembered.
 const MAX_GROUPS: usize = 4_096;
@@ -35,7 +36,7 @@ impl Throttled {
     }
 
     fn lock(&self) -> MutexGuard<'_, Groups> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.guard()
     }
 }
 

@@ -5,10 +5,11 @@
 
 mod subject;
 
+use prombus::LockExt;
 use serde::Deserialize;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -147,7 +148,7 @@ impl Tls {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.guard()
     }
 }
 
@@ -228,12 +229,13 @@ fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>,
         path: path.to_owned(),
         error: error.to_string(),
     })?;
-    match certificates.is_empty() {
-        true => Err(TlsError::Empty {
+    if certificates.is_empty() {
+        Err(TlsError::Empty {
             path: path.to_owned(),
             expected: "certificate",
-        }),
-        false => Ok(certificates),
+        })
+    } else {
+        Ok(certificates)
     }
 }
 

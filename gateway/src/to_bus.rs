@@ -32,12 +32,13 @@ pub(crate) fn to_bus_schedule<'a>(options: &'a options::PublishOptions<'_>) -> S
 
 /// Refuses the options of an event that is committed by itself, where it is committed with others.
 pub(crate) fn check_no_own_commit(options: &options::PublishOptions<'_>) -> Result<(), ApiError> {
-    match options.needs_own_commit() {
-        true => Err(ApiError::new(
+    if options.needs_own_commit() {
+        Err(ApiError::new(
             Code::BadFrame,
             "deliver_at, delay_ms, every, catch_up and also_publish: not allowed here; publish the event by itself",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -16,12 +16,11 @@ pub(crate) enum SyncBy {
 impl Committer {
     /// Waits until readers see everything that has a position.
     pub(crate) fn show_all(&self) -> Result<(), CommitError> {
-        match self.options.threads {
-            true => self.barrier().wait().map(drop),
-            false => {
-                self.commit_cycle();
-                Ok(())
-            }
+        if self.options.threads {
+            self.barrier().wait().map(drop)
+        } else {
+            self.commit_cycle();
+            Ok(())
         }
     }
 

@@ -139,10 +139,11 @@ impl Log {
 
     /// Writes and syncs what was appended. Only needed without threads; with them it waits until they have done it.
     pub fn commit_now(&self) {
-        match self.committer.options.threads {
+        if self.committer.options.threads {
             // Two cycles at once could show events after their segment is sealed.
-            true => drop(self.committer.barrier().wait()),
-            false => self.committer.commit_cycle(),
+            drop(self.committer.barrier().wait())
+        } else {
+            self.committer.commit_cycle()
         }
     }
 

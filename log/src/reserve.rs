@@ -28,10 +28,12 @@ impl Reserve {
         // Beside the reserve there has to be room for as much again, or it would be given up at the next write.
         let wanted = if is_held { bytes } else { 2 * bytes };
         let free_bytes = files.free_bytes().unwrap_or(u64::MAX);
-        let taken = match free_bytes >= wanted {
-            true if is_held => Ok(()),
-            true => take(files, bytes),
-            false => Err(io::ErrorKind::StorageFull.into()),
+        let taken = if free_bytes < wanted {
+            Err(io::ErrorKind::StorageFull.into())
+        } else if is_held {
+            Ok(())
+        } else {
+            take(files, bytes)
         };
         match taken {
             Err(error) if is_full(&error) => {

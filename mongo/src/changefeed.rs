@@ -158,9 +158,10 @@ impl Changefeed {
         let mut stream = self.resume(bus).await?;
         let mut idle_looks = 0;
         loop {
-            match self.step(bus, &mut stream).await? {
-                true => idle_looks = 0,
-                false => idle_looks += 1,
+            if self.step(bus, &mut stream).await? {
+                idle_looks = 0
+            } else {
+                idle_looks += 1
             }
             if idle_looks == IDLE_LOOKS {
                 idle_looks = 0;
@@ -234,14 +235,13 @@ impl Changefeed {
             let is_end = next.is_none();
             if let Some(event) = next {
                 bytes += event.row.payload.len();
-                match keys.contains(&event.row.key) {
+                if keys.contains(&event.row.key) {
                     // A batch holds one change of a key: where one of it is refused for a moment, a later change of the
                     // same key must not be stored before it.
-                    true => held = Some(event),
-                    false => {
-                        keys.insert(event.row.key.clone());
-                        events.push(event);
-                    }
+                    held = Some(event)
+                } else {
+                    keys.insert(event.row.key.clone());
+                    events.push(event);
                 }
             }
             let is_full =

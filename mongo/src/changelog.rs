@@ -80,9 +80,10 @@ impl ChangelogOptions {
 
     /// What must not change while the collection is kept. Indexes and the size of batches may.
     fn definition(&self) -> String {
-        let columns = match self.columns.is_empty() {
-            true => Column::defaults(),
-            false => self.columns.clone(),
+        let columns = if self.columns.is_empty() {
+            Column::defaults()
+        } else {
+            self.columns.clone()
         };
         let columns: Vec<String> = columns.iter().map(Column::to_string).collect();
         let version = self.version.as_ref();
@@ -110,9 +111,10 @@ impl ChangelogOptions {
                 return Err(BadColumn::new(name, "two fields have this name").into());
             }
         }
-        match self.indexes.iter().any(Vec::is_empty) {
-            true => Err(BadColumn::new("", "an index is over one field or more").into()),
-            false => Ok(()),
+        if self.indexes.iter().any(Vec::is_empty) {
+            Err(BadColumn::new("", "an index is over one field or more").into())
+        } else {
+            Ok(())
         }
     }
 }
@@ -124,9 +126,10 @@ fn check_collection(name: &str) -> Result<(), BadName> {
         let why = "names that begin with system. or prombus_ are taken";
         return Err(BadName::new(name, why));
     }
-    match name.contains('$') {
-        true => Err(BadName::new(name, "a collection's name has no $")),
-        false => Ok(()),
+    if name.contains('$') {
+        Err(BadName::new(name, "a collection's name has no $"))
+    } else {
+        Ok(())
     }
 }
 
@@ -160,9 +163,10 @@ impl Changelog {
     async fn apply(&mut self, events: &[Event]) -> Result<Applied, ProjectError> {
         let mut conflicts = 0;
         loop {
-            let taken = match self.has_transactions {
-                true => self.apply_in_transaction(events).await,
-                false => self.write(events, None).await,
+            let taken = if self.has_transactions {
+                self.apply_in_transaction(events).await
+            } else {
+                self.write(events, None).await
             };
             match taken {
                 Ok(Some(applied)) => return Ok(applied),

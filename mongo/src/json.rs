@@ -118,9 +118,10 @@ struct Level(usize);
 
 impl Level {
     fn below<E: serde::de::Error>(self) -> Result<Self, E> {
-        match self.0 < MAX_BSON_DEPTH {
-            true => Ok(Self(self.0 + 1)),
-            false => Err(E::custom("nested too deep for BSON")),
+        if self.0 < MAX_BSON_DEPTH {
+            Ok(Self(self.0 + 1))
+        } else {
+            Err(E::custom("nested too deep for BSON"))
         }
     }
 }

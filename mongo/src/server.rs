@@ -48,8 +48,9 @@ pub(crate) async fn require_replication(
     database: &Database,
     what: &'static str,
 ) -> Result<(), MongoError> {
-    match has_transactions(database).await? {
-        true => Ok(()),
-        false => Err(MongoError::NotReplicated { what }),
+    if has_transactions(database).await? {
+        Ok(())
+    } else {
+        Err(MongoError::NotReplicated { what })
     }
 }

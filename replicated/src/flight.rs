@@ -68,9 +68,10 @@ impl Flight {
                     if durability == Durability::Os {
                         durability = durability_of(&batch);
                     }
-                    match body.is_empty() {
-                        true => body = bytes,
-                        false => body.extend_from_slice(&bytes),
+                    if body.is_empty() {
+                        body = bytes
+                    } else {
+                        body.extend_from_slice(&bytes)
                     }
                     batches.push(batch);
                 }
@@ -182,9 +183,10 @@ impl Flight {
 
 /// The oldest rules by which batches can be applied.
 fn rules_of(batches: &[Batch]) -> u16 {
-    match batches.iter().any(Batch::has_expected_positions) {
-        true => RULES,
-        false => RULES_WITHOUT_EXPECTATIONS,
+    if batches.iter().any(Batch::has_expected_positions) {
+        RULES
+    } else {
+        RULES_WITHOUT_EXPECTATIONS
     }
 }
 

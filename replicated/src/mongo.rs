@@ -20,9 +20,10 @@ use mongodb::bson::{Binary, DateTime, Document, doc};
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 use mongodb::options::{Acknowledgment, WriteConcern};
 use mongodb::{Collection, Database};
+use prombus_store::LockExt;
 use prombus_store::{Answer, Durability};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -130,12 +131,12 @@ impl Shared {
     }
 
     fn is_trusted(&self) -> bool {
-        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = *self.seen.guard();
         seen.is_some_and(|seen| seen.elapsed() < TRUSTED)
     }
 
     fn see(&self, when: Option<Instant>) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = when;
+        *self.seen.guard() = when;
     }
 
     /// Whether a message was stored below where the log begins by now; then it is removed again.

@@ -1,9 +1,10 @@
 //! The commits that wait to be sent, in the order in which they were asked for.
 
+use prombus_store::LockExt;
 use prombus_store::{Answer, Batch, CommitError, LimitReached, Receipt};
 use std::collections::VecDeque;
 use std::future::ready;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot, watch};
 
 /// Commits that wait may take this much; beyond it further ones are refused.
@@ -173,6 +174,6 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.guard()
     }
 }

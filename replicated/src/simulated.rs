@@ -5,9 +5,10 @@ use crate::{
     AppendError, Bounds, Description, Entry, FollowError, Follower, SharedLog, Unavailable,
 };
 use bytes::Bytes;
+use prombus_store::LockExt;
 use prombus_store::{Answer, Durability};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -128,8 +129,7 @@ impl SimulatedLog {
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
-        let log = self.shared.log.lock();
-        log.unwrap_or_else(PoisonError::into_inner)
+        self.shared.log.guard()
     }
 
     fn notify(&self) {
@@ -238,14 +238,15 @@ impl SharedLog for SimulatedLog {
 
     fn bounds(&self) -> Answer<Bounds, Unavailable> {
         let log = self.log();
-        let bounds = match log.is_away {
-            true => Err(Unavailable {
+        let bounds = if log.is_away {
+            Err(Unavailable {
                 cause: "the simulated log is away".into(),
-            }),
-            false => Ok(Bounds {
+            })
+        } else {
+            Ok(Bounds {
                 first: log.trimmed + 1,
                 last: log.trimmed + log.messages.len() as u64,
-            }),
+            })
         };
         Box::pin(std::future::ready(bounds))
     }

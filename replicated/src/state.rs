@@ -2,9 +2,10 @@
 
 use crate::applier::Applier;
 use crate::shared_log::Bounds;
+use prombus_store::LockExt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -132,17 +133,14 @@ impl SharedState {
     }
 
     pub(crate) fn set_rejection(&self, cause: Option<Arc<str>>) {
-        let rejection = self.rejection.lock();
-        *rejection.unwrap_or_else(PoisonError::into_inner) = cause;
+        *self.rejection.guard() = cause;
     }
 
     pub(crate) fn rejection(&self) -> Option<Arc<str>> {
-        let rejection = self.rejection.lock();
-        rejection.unwrap_or_else(PoisonError::into_inner).clone()
+        self.rejection.guard().clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Replication> {
-        let replication = self.replication.lock();
-        replication.unwrap_or_else(PoisonError::into_inner)
+        self.replication.guard()
     }
 }

@@ -6,13 +6,14 @@ use crate::queue::{Queue, Work};
 use crate::runner::Runner;
 use crate::shared_log::{FollowError, SharedLog, Unavailable};
 use crate::state::{Options, Replication, SharedState};
+use prombus_store::LockExt;
 use prombus_store::{
     Answer, Batch, Clock, CommitError, CopyProgress, Find, Keyed, LatestEvent, NodeBoot, Page,
     ReadError, ReadFrom, ReadLimit, Receipt, Store, StoreStatus, TailAdvances, TailWatch,
     TopicInfo, TopicsWatch,
 };
 use std::future::ready;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
 /// A store whose commits are the messages of a shared log.
@@ -98,7 +99,7 @@ impl ReplicatedStore {
 
     /// Ends the node's task without finishing anything, as a kill would.
     pub fn abort(&self) {
-        let mut runner = self.runner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runner = self.runner.guard();
         if let Some(runner) = runner.take() {
             runner.abort();
         }
@@ -138,11 +139,12 @@ impl Store for ReplicatedStore {
             let bounds = bounds.await.map_err(|error| ReadError::Failed {
                 cause: format!("the shared log cannot be reached: {error}").into(),
             })?;
-            match state.wait_for(bounds.last).await {
-                true => Ok(()),
-                false => Err(ReadError::Failed {
+            if state.wait_for(bounds.last).await {
+                Ok(())
+            } else {
+                Err(ReadError::Failed {
                     cause: "the node does not follow the shared log any more".into(),
-                }),
+                })
             }
         })
     }
@@ -234,11 +236,7 @@ impl Store for ReplicatedStore {
 
     fn close(&self) -> Answer<(), CommitError> {
         self.queue.close();
-        let runner = self
-            .runner
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let runner = self.runner.guard().take();
         let copy = self.copy.clone();
         Box::pin(async move {
             if let Some(runner) = runner {

@@ -96,9 +96,10 @@ pub fn check(
     earlier: &[(u32, &Schema)],
     new: &Schema,
 ) -> Result<(), Incompatible> {
-    let first = match mode.is_transitive() {
-        true => 0,
-        false => earlier.len().saturating_sub(1),
+    let first = if mode.is_transitive() {
+        0
+    } else {
+        earlier.len().saturating_sub(1)
     };
     for (version, old) in earlier[first..].iter().rev() {
         for &direction in mode.directions() {
@@ -138,10 +139,7 @@ impl fmt::Display for Compatibility {
 impl fmt::Display for Incompatible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_proven = self.findings.iter().all(|finding| finding.rule.is_proven());
-        let verdict = match is_proven {
-            true => "not",
-            false => "cannot be proven",
-        };
+        let verdict = if is_proven { "not" } else { "cannot be proven" };
         write!(
             f,
             "{verdict} {} compatible with version {}",

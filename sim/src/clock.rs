@@ -1,8 +1,9 @@
 //! The simulation's clocks: virtual time that only moves forward, and a wall clock beside it that steps.
 
 use prombus_store::Clock;
+use prombus_store::LockExt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use tokio::time::Instant;
 
 /// Epoch milliseconds when a run begins.
@@ -51,7 +52,7 @@ impl SimClock {
     }
 
     fn life(&self) -> std::sync::MutexGuard<'_, Life> {
-        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+        self.life.guard()
     }
 }
 

@@ -228,9 +228,10 @@ fn draw_place(random: &mut Rng) -> StartAt {
 }
 
 fn draw_step(random: &mut Rng) -> i64 {
-    let by_ms = match random.bool() {
-        true => random.i64(100..5_000),
-        false => random.i64(60_000..7_200_000),
+    let by_ms = if random.bool() {
+        random.i64(100..5_000)
+    } else {
+        random.i64(60_000..7_200_000)
     };
     if random.bool() { by_ms } else { -by_ms }
 }

@@ -5,13 +5,14 @@ use crate::clock::SimClock;
 use fastrand::Rng;
 use prombus_log::fault::FaultFiles;
 use prombus_log::{FileStore, Files, LogOptions};
+use prombus_store::LockExt;
 use prombus_store::memory::{DEFAULT_MAX_BYTES, MemoryStore};
 use prombus_store::{
     Answer, Batch, CommitError, Find, Keyed, Page, ReadError, ReadFrom, ReadLimit, Receipt, Store,
     Wrapper,
 };
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
@@ -136,7 +137,7 @@ impl SimStore {
     }
 
     fn random(&self) -> MutexGuard<'_, Rng> {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner)
+        self.random.guard()
     }
 }
 

@@ -9,8 +9,9 @@ use crate::spec::{SPECS, WINDOW};
 use crate::store::{Disk, Kind};
 use fastrand::Rng;
 use prombus::{Backoff, Bus, BusOptions, TopicConfig};
+use prombus_store::LockExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -58,10 +59,12 @@ pub fn run(seed: u64, kind: Kind) -> Outcome {
     let steps_clock = seed.is_multiple_of(STEPPING_RUNS);
     let lives = random.usize(1..=MAX_LIVES);
     for life in 1..=lives {
-        let end = match life == lives {
-            true => End::Calm,
-            false if random.bool() => End::Close,
-            false => End::Crash,
+        let end = if life == lives {
+            End::Calm
+        } else if random.bool() {
+            End::Close
+        } else {
+            End::Crash
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -222,5 +225,5 @@ impl World {
 }
 
 fn lock(model: &Mutex<Model>) -> MutexGuard<'_, Model> {
-    model.lock().unwrap_or_else(PoisonError::into_inner)
+    model.guard()
 }

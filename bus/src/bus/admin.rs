@@ -191,9 +191,10 @@ impl Bus {
     }
 
     fn check_open(&self) -> Result<(), AdminError> {
-        match self.core.is_closed() {
-            true => Err(AdminError::Closed),
-            false => Ok(()),
+        if self.core.is_closed() {
+            Err(AdminError::Closed)
+        } else {
+            Ok(())
         }
     }
 }

@@ -8,8 +8,9 @@ use crate::group::packed_status::PackedStatus;
 use crate::group::record::{GroupRecord, parse_record_key, record_prefix_of_all};
 use crate::group::registry::GroupName;
 use crate::group::status::GroupStatus;
+use prombus_store::LockExt;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The most groups of which something is remembered from one look to the next.
 const MAX_CACHED_GROUPS: usize = 65_536;
@@ -51,7 +52,7 @@ struct CachedMetrics {
 
 impl GroupMetricsCache {
     fn lock(&self) -> MutexGuard<'_, CachedMetrics> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.guard()
     }
 }
 

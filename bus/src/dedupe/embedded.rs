@@ -158,12 +158,13 @@ impl fmt::Debug for EmbeddedDedupe {
 }
 
 fn check(text: &str, name: &'static str) -> Result<(), LimitReached> {
-    match text.len() <= MAX_NAME_BYTES {
-        true => Ok(()),
-        false => Err(LimitReached {
+    if text.len() <= MAX_NAME_BYTES {
+        Ok(())
+    } else {
+        Err(LimitReached {
             name,
             limit: MAX_NAME_BYTES as u64,
-        }),
+        })
     }
 }
 

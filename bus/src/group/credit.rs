@@ -8,9 +8,10 @@ pub(crate) use hold::ByteHold;
 
 use super::inbox::Inbox;
 use crate::memory::ByteBudget;
+use prombus_store::LockExt;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// The in-flight budget of one subscription.
 #[derive(Debug)]
@@ -211,7 +212,7 @@ impl Credit {
     }
 
     fn lock(&self) -> MutexGuard<'_, CreditState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.guard()
     }
 }
 

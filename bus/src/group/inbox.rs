@@ -5,7 +5,8 @@ use super::state::{MemberId, Retry, Settled};
 use crate::error::{AckPublishError, AlreadySettled, SettleError};
 use crate::memory::ByteBudget;
 use crate::publish::{AtomicBatch, Published};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use prombus_store::LockExt;
+use std::sync::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
 /// Beyond this many waiting messages, extensions are dropped: everything else comes at most once per lease and is
@@ -190,7 +191,7 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Messages> {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.messages.guard()
     }
 }
 

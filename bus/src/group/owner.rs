@@ -331,9 +331,10 @@ impl Owner {
             Message::Confirm(message, reply) => {
                 let is_extension = matches!(*message, Message::Extend(..));
                 let settled = self.handle_message(*message, now_ms);
-                let confirmed = match is_extension {
-                    true => Ok(settled),
-                    false => self.check_writable().map(|()| settled),
+                let confirmed = if is_extension {
+                    Ok(settled)
+                } else {
+                    self.check_writable().map(|()| settled)
                 };
                 // The caller may have gone away.
                 let _ = reply.send(confirmed);

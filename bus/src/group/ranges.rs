@@ -73,9 +73,10 @@ impl Ranges {
             let from = one.0.max(another.0).max(first);
             let to = one.1.min(another.1).min(last);
             common += (to + 1).saturating_sub(from);
-            match one.1 <= another.1 {
-                true => ours.next(),
-                false => theirs.next(),
+            if one.1 <= another.1 {
+                ours.next()
+            } else {
+                theirs.next()
             };
         }
         common

@@ -10,9 +10,10 @@ use super::subscriber::{Ended, Subscriber};
 use crate::core::Core;
 use crate::error::{GroupError, TakenOver};
 use crate::pattern::Pattern;
+use prombus_store::LockExt;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -331,7 +332,7 @@ impl Registry {
     }
 
     fn lock(&self) -> MutexGuard<'_, RegistryState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.guard()
     }
 }
 

@@ -3,7 +3,8 @@
 use super::counts::GroupCounts;
 use super::record::GroupRecord;
 use super::state::GroupState;
-use std::sync::{Mutex, PoisonError};
+use prombus_store::LockExt;
+use std::sync::Mutex;
 
 /// The newest status of one group; `None` until its owner has loaded it.
 #[derive(Debug, Default)]
@@ -20,11 +21,11 @@ pub(crate) struct GroupStatus {
 
 impl SharedStatus {
     pub(crate) fn set(&self, status: GroupStatus) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
+        *self.0.guard() = Some(status);
     }
 
     pub(crate) fn get(&self) -> Option<GroupStatus> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.guard()
     }
 }
 

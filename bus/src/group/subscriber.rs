@@ -5,9 +5,10 @@ use super::credit::{ByteHold, Credit};
 use super::inbox::{Inbox, LeaseId, Message};
 use super::state::{AssignmentChange, Leased, MemberId};
 use prombus_store::Clock;
+use prombus_store::LockExt;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 
@@ -406,7 +407,7 @@ impl Subscriber {
     }
 
     fn lock(&self) -> MutexGuard<'_, Mailbox> {
-        self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
+        self.mailbox.guard()
     }
 }
 

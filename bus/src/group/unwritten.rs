@@ -3,9 +3,10 @@
 
 use super::registry::GroupName;
 use prombus_store::CommitError;
+use prombus_store::LockExt;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
 /// How writing groups down is going.
@@ -66,7 +67,7 @@ impl Unwritten {
     }
 
     fn change(&self, change: impl FnOnce(&mut HashMap<GroupName, Arc<str>>, &mut UnwrittenGroups)) {
-        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = self.groups.guard();
         self.status.send_modify(|status| {
             change(&mut groups, status);
             status.groups = groups.len();

@@ -68,9 +68,10 @@ impl Emitter {
         if bytes > limit {
             return Err(TooLarge::bytes("payload", bytes, limit).into());
         }
-        let caused_by = match options.caused_by.is_empty() {
-            true => self.cause.as_slice(),
-            false => options.caused_by,
+        let caused_by = if options.caused_by.is_empty() {
+            self.cause.as_slice()
+        } else {
+            options.caused_by
         };
         let options = PublishOptions {
             id: None,

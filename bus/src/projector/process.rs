@@ -111,10 +111,7 @@ impl Projector for ProcessProjector {
             let caused_by = [beat_id.to_owned()];
             let options = PublishOptions {
                 key: Some(key),
-                caused_by: match beat_id.is_empty() {
-                    true => &[],
-                    false => &caused_by,
-                },
+                caused_by: if beat_id.is_empty() { &[] } else { &caused_by },
                 ..PublishOptions::default()
             };
             if let Err(error) = emit.emit(process, &options) {

@@ -189,9 +189,10 @@ impl<P: Projector> Runner<P> {
         let last = page.events.last().filter(|event| event.seq() > position);
         record.position = last.map_or(page.next_seq.max(1) - 1, StoredEvent::seq);
         record.position = record.position.max(position);
-        let read = match page.next_seq > page.tail_seq {
-            true => ReadProgress::CaughtUp,
-            false => ReadProgress::More,
+        let read = if page.next_seq > page.tail_seq {
+            ReadProgress::CaughtUp
+        } else {
+            ReadProgress::More
         };
         let Some(last) = last else {
             // A stretch of which nothing is kept, or an event at the position that fills a page. What is noted here is

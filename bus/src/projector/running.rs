@@ -2,7 +2,8 @@
 
 use super::{ProjectorInfo, ProjectorStatus};
 use crate::core::Core;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use prombus_store::LockExt;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tokio::task::AbortHandle;
 
 /// One projector at work. Its handle keeps it; the bus only knows of it.
@@ -29,7 +30,7 @@ impl SharedStatus {
     }
 
     fn lock(&self) -> MutexGuard<'_, ProjectorStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.guard()
     }
 }
 
@@ -67,6 +68,6 @@ impl RunningProjectors {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<Running>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.guard()
     }
 }

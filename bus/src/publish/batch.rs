@@ -127,9 +127,10 @@ impl PublishBatch {
         options: &PublishOptions<'_>,
     ) -> Result<(), PublishError> {
         let is_another_topic = self.runs.last().is_none_or(|run| &*run.topic != topic);
-        let turn = match is_another_topic {
-            true => Some(self.turn(topic)?),
-            false => None,
+        let turn = if is_another_topic {
+            Some(self.turn(topic)?)
+        } else {
+            None
         };
         let limits = &self.core.options.limits;
         let payload = checked_payload(limits, topic, payload)?;

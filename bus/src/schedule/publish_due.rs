@@ -295,9 +295,10 @@ impl DueSchedule {
 
     /// The most times of it that are published together.
     fn max_times(&self) -> usize {
-        match self.record.meta.catch_up {
-            true => (MAX_DUE_BYTES / self.event.stored_bytes().max(1)).clamp(1, MAX_MISSED),
-            false => 1,
+        if self.record.meta.catch_up {
+            (MAX_DUE_BYTES / self.event.stored_bytes().max(1)).clamp(1, MAX_MISSED)
+        } else {
+            1
         }
     }
 

@@ -4,9 +4,10 @@ use super::index::{Index, Waiting};
 use super::publish_due::Outcome;
 use super::record::SCHEDULES_TOPIC;
 use crate::core::{Closing, Core};
+use prombus_store::LockExt;
 use prombus_store::{ReadError, ReadFrom, ReadLimit};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -53,7 +54,7 @@ impl Scheduler {
     }
 
     fn take(&self) -> Option<JoinHandle<()>> {
-        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut task = self.task.guard();
         task.take()
     }
 }

@@ -5,9 +5,10 @@ use super::record::{SchemaRecord, schemas_key};
 use crate::error::{ReadError, SchemaInvalid, StoreFailed};
 use foldhash::HashMap;
 use prombus_schema::{Schema, Upcast, Validator};
+use prombus_store::RwLockExt;
 use prombus_store::{Answer, Draft, Keyed, Store};
 use serde_json::Value;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::task::{Context, Poll, Waker};
 use tokio::runtime::Handle;
 
@@ -108,7 +109,7 @@ impl Schemas {
     }
 
     fn cached(&self, topic: &str) -> Option<Arc<TopicSchemas>> {
-        let cached = self.cached.read().unwrap_or_else(PoisonError::into_inner);
+        let cached = self.cached.read_guard();
         cached.by_topic.get(topic).cloned()
     }
 
@@ -132,7 +133,7 @@ impl Schemas {
             generation: record.generation.max(generation),
             versions: record.versions.into_iter().map(Version::new).collect(),
         });
-        let mut cached = self.cached.write().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.cached.write_guard();
         if cached.by_topic.len() >= MAX_CACHED_TOPICS || cached.bytes >= MAX_CACHED_BYTES {
             *cached = Cached::default();
         }

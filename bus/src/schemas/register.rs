@@ -137,13 +137,14 @@ impl Bus {
             None => SchemaRecord::default(),
         };
         let incarnation = info.as_ref().map(|info| info.incarnation);
-        let record = match incarnation == Some(record.incarnation) {
-            true => record,
+        let record = if incarnation == Some(record.incarnation) {
+            record
+        } else {
             // Whoever still has the state of an earlier topic must not take it for that of this one.
-            false => SchemaRecord {
+            SchemaRecord {
                 generation: record.generation,
                 ..SchemaRecord::default()
-            },
+            }
         };
         let config = match &info {
             Some(info) => TopicConfig::of(info),

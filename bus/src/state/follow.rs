@@ -135,11 +135,12 @@ impl Follow {
                 page.events.retain(|event| partitions.holds(event));
             }
             self.next_seq = self.next_seq.max(page.next_seq);
-            match page.events.is_empty() {
-                false => return Ok(Some(page)),
-                true if !went_on => return Ok(None),
-                // A stretch of which nothing is kept, or wanted.
-                true => {}
+            if !page.events.is_empty() {
+                return Ok(Some(page));
+            }
+            // Else it was a stretch of which nothing is kept, or wanted.
+            if !went_on {
+                return Ok(None);
             }
         }
     }

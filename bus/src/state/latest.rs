@@ -119,9 +119,10 @@ impl Bus {
 
 impl KeyRange {
     pub(super) fn check(&self) -> Result<(), InvalidField> {
-        match (1..=MAX_PAGE_KEYS).contains(&self.limit) {
-            true => Ok(()),
-            false => Err(InvalidField::new("limit", "must be 1 to 10000")),
+        if (1..=MAX_PAGE_KEYS).contains(&self.limit) {
+            Ok(())
+        } else {
+            Err(InvalidField::new("limit", "must be 1 to 10000"))
         }
     }
 

@@ -82,9 +82,12 @@ impl Bus {
         let changed = page.events.iter().filter(|event| event.ts() > at_ts);
         let changed = changed.filter_map(|event| Some(event.key()?.into_owned()));
         let mut states = self.states_at(&topic, changed.collect(), at_ts).await?;
-        let state = |event: &StoredEvent| match event.ts() <= at_ts {
-            true => KeyState::of(event),
-            false => states.remove(&*event.key()?),
+        let state = |event: &StoredEvent| {
+            if event.ts() <= at_ts {
+                KeyState::of(event)
+            } else {
+                states.remove(&*event.key()?)
+            }
         };
         Ok(TablePage {
             states: page.events.iter().filter_map(state).collect(),
@@ -216,14 +219,15 @@ impl Bus {
         at_ts: u64,
     ) -> Result<(), StateError> {
         let has_gaps = |info: TopicInfo| info.events < info.tail_seq + 1 - info.first_seq;
-        match self.knows_deletions(at_ts) || !self.store().topic(topic).is_some_and(has_gaps) {
-            true => Ok(()),
-            false => Err(HistoryGone {
+        if self.knows_deletions(at_ts) || !self.store().topic(topic).is_some_and(has_gaps) {
+            Ok(())
+        } else {
+            Err(HistoryGone {
                 topic: topic.clone(),
                 key: None,
                 at_ts,
             }
-            .into()),
+            .into())
         }
     }
 

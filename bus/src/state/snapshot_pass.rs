@@ -209,9 +209,10 @@ impl LatestStates {
         let state = LastState {
             seq: event.seq(),
             ts: event.ts(),
-            payload: match event.is_tombstone() {
-                true => "null".to_owned(),
-                false => event.payload().to_owned(),
+            payload: if event.is_tombstone() {
+                "null".to_owned()
+            } else {
+                event.payload().to_owned()
             },
             is_tombstone: event.is_tombstone(),
         };

@@ -6,8 +6,9 @@ use super::snapshot_plan::{SnapshotPlan, plans};
 use crate::bus::Bus;
 use crate::core::Core;
 use crate::error::{InvalidField, StateError};
+use prombus_store::LockExt;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -74,10 +75,7 @@ impl Snapshotter {
     }
 
     fn take(&self) -> Option<JoinHandle<()>> {
-        self.task
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.task.guard().take()
     }
 }
 
@@ -145,9 +143,10 @@ impl Schedule {
 
     fn done(&mut self, plan: &SnapshotPlan, is_done: bool, now_ms: u64) {
         if let Some(job) = self.jobs.get_mut(&plan.topic) {
-            job.due_ms = match is_done {
-                true => now_ms + plan.interval_ms,
-                false => now_ms,
+            job.due_ms = if is_done {
+                now_ms + plan.interval_ms
+            } else {
+                now_ms
             };
         }
     }

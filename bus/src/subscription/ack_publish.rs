@@ -100,12 +100,13 @@ impl SubscriptionControl {
 
 impl AckPublish {
     fn by_ids(self) -> Result<AckPublishByIds, AckPublishError> {
-        match self.ids.is_empty() {
-            true => Err(AckPublishError::NotOneGroup),
-            false => Ok(AckPublishByIds {
+        if self.ids.is_empty() {
+            Err(AckPublishError::NotOneGroup)
+        } else {
+            Ok(AckPublishByIds {
                 ids: self.ids,
                 events: self.batch.into_atomic()?,
-            }),
+            })
         }
     }
 }

@@ -201,9 +201,10 @@ impl Follower {
         self.request.subscriber.set_waiting_topics(are_waiting);
         // Others are not to wait for one that needs nothing.
         self.request.subscriber.credit.dequeue(&self.turn);
-        Some(match self.waiting.is_empty() {
-            true => Joined::AsFarAsPossible,
-            false => Joined::Some,
+        Some(if self.waiting.is_empty() {
+            Joined::AsFarAsPossible
+        } else {
+            Joined::Some
         })
     }
 

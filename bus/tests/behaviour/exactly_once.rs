@@ -58,9 +58,10 @@ impl FaultyDedupe {
 
 impl DedupeStore for FaultyDedupe {
     fn seen(&self, scope: &str, id: &str) -> Answer<bool, DedupeError> {
-        match self.fails() {
-            true => Box::pin(async { Err(DedupeError::failed("the test says so")) }),
-            false => self.inner.seen(scope, id),
+        if self.fails() {
+            Box::pin(async { Err(DedupeError::failed("the test says so")) })
+        } else {
+            self.inner.seen(scope, id)
         }
     }
 

@@ -167,9 +167,10 @@ async fn of_two_runners_one_works_and_the_other_takes_over_when_it_is_gone() {
     }
     assert_eq!(states(&one_bus).await, expected);
     assert!(one.status().is_standby != other.status().is_standby);
-    let (working, waiting) = match one.status().is_standby {
-        false => (one, other),
-        true => (other, one),
+    let (working, waiting) = if one.status().is_standby {
+        (other, one)
+    } else {
+        (one, other)
     };
     working.stop().await;
     expected.push(shared_status(0, "alive", &beat(&one_bus, 0).await));

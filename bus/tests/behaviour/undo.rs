@@ -19,9 +19,10 @@ async fn ack_only(subscription: &Subscription, count: usize, seqs: &[u64]) -> Ve
     let mut held = Vec::new();
     for _ in 0..count {
         let delivery = next(subscription).await;
-        match seqs.contains(&delivery.event.seq()) {
-            true => delivery.ack_confirmed().await.expect("it is held"),
-            false => held.push(delivery),
+        if seqs.contains(&delivery.event.seq()) {
+            delivery.ack_confirmed().await.expect("it is held")
+        } else {
+            held.push(delivery)
         }
     }
     held

@@ -44,9 +44,10 @@ async fn changes_while_loading_are_neither_lost_nor_repeated() {
 async fn changes_while_loading(seed: u64, snapshots: bool) {
     let (ground, mut random) = (Ground::new(), Random::seeded(seed));
     let bus = ground.bus();
-    let config = match snapshots {
-        true => with_snapshots(),
-        false => TopicConfig::default(),
+    let config = if snapshots {
+        with_snapshots()
+    } else {
+        TopicConfig::default()
     };
     bus.create_topic(TOPIC, &config).await.expect("made");
     let mut log: Vec<(String, Option<String>)> = Vec::new();

@@ -52,14 +52,13 @@ impl Apply {
                 })?;
             }
         }
-        match format.is_json() {
-            true => output::json(&json!({"steps": steps, "applied": is_applied})),
-            false if is_applied => {
-                output::notice(format_args!("{} changes made", steps.len()));
-                Ok(())
-            }
-            false => Ok(()),
+        if format.is_json() {
+            return output::json(&json!({"steps": steps, "applied": is_applied}));
         }
+        if is_applied {
+            output::notice(format_args!("{} changes made", steps.len()));
+        }
+        Ok(())
     }
 }
 

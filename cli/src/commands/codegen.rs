@@ -49,19 +49,19 @@ impl Codegen {
             .collect();
         let text = codegen(self.lang, &topics);
         let Some(path) = &self.out else {
-            return match format.is_json() {
-                true => output::json(&json!({"topics": topics.len(), "text": text})),
-                false => output::line(text.trim_end()),
+            return if format.is_json() {
+                output::json(&json!({"topics": topics.len(), "text": text}))
+            } else {
+                output::line(text.trim_end())
             };
         };
         std::fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         let (file, count) = (path.display().to_string(), topics.len());
-        match format.is_json() {
-            true => output::json(&json!({"topics": count, "file": file})),
-            false => {
-                output::notice(format_args!("{file}: types of {count} topics"));
-                Ok(())
-            }
+        if format.is_json() {
+            output::json(&json!({"topics": count, "file": file}))
+        } else {
+            output::notice(format_args!("{file}: types of {count} topics"));
+            Ok(())
         }
     }
 }

@@ -21,9 +21,10 @@ impl FromStr for Database {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(match text.starts_with(MONGODB) {
-            true => Self::Mongo(text.to_owned()),
-            false => Self::Sqlite(text.into()),
+        Ok(if text.starts_with(MONGODB) {
+            Self::Mongo(text.to_owned())
+        } else {
+            Self::Sqlite(text.into())
         })
     }
 }

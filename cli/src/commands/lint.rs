@@ -193,8 +193,9 @@ fn report(findings: &[Finding], files: usize, format: Format) -> anyhow::Result<
         let count = findings.len();
         output::notice(format_args!("{files} topic files, {count} findings"));
     }
-    Ok(match findings.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if findings.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }

@@ -64,9 +64,10 @@ fn list(remote: &Remote, topic: Option<String>, format: Format) -> anyhow::Resul
     loop {
         let page: SchedulePage = remote.get(&format!("/schedules?{}", wanted.to_query()))?;
         for found in page.schedules {
-            match format.is_json() {
-                true => output::json(&found)?,
-                false => rows.push(row(&found)),
+            if format.is_json() {
+                output::json(&found)?
+            } else {
+                rows.push(row(&found))
             }
         }
         match page.next {
@@ -105,13 +106,12 @@ fn remove(remote: &Remote, ids: &[String], yes: bool, format: Format) -> anyhow:
     for id in ids {
         let path = format!("/schedules/{}", percent_encoded(id));
         let removed = remote.delete(&path)?;
-        match format.is_json() {
-            true => output::json_text(&removed)?,
-            false => {
-                let removed: PendingSchedule = read(&removed)?;
-                let id = shown(&removed.id);
-                output::line(format_args!("removed {id} of {}", removed.topic))?;
-            }
+        if format.is_json() {
+            output::json_text(&removed)?
+        } else {
+            let removed: PendingSchedule = read(&removed)?;
+            let id = shown(&removed.id);
+            output::line(format_args!("removed {id} of {}", removed.topic))?;
         }
     }
     Ok(ExitCode::SUCCESS)

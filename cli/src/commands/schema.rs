@@ -144,9 +144,10 @@ impl SchemaArgs {
             return Ok(ExitCode::SUCCESS);
         }
         let registered: RegisteredSchema = read(&reply)?;
-        let what = match registered.unchanged {
-            true => "is unchanged",
-            false => "was registered",
+        let what = if registered.unchanged {
+            "is unchanged"
+        } else {
+            "was registered"
         };
         output::line(format_args!(
             "{} version {} {what}; new versions have to be: {}",
@@ -232,9 +233,10 @@ fn remove(
 /// Prints what a check found, and says whether it found nothing.
 fn report(reply: &str, format: Format) -> anyhow::Result<ExitCode> {
     let check: SchemaCheck = read(reply)?;
-    let code = match check.compatible {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(INCOMPATIBLE),
+    let code = if check.compatible {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(INCOMPATIBLE)
     };
     if format.is_json() {
         output::json_text(reply)?;
@@ -244,15 +246,16 @@ fn report(reply: &str, format: Format) -> anyhow::Result<ExitCode> {
         Some(latest) => format!("version {latest} of {}", check.topic),
         None => format!("nothing: {} has no schema yet", check.topic),
     };
-    match check.compatible {
-        true => output::line(format_args!(
+    if check.compatible {
+        output::line(format_args!(
             "{}: it may follow {follows}",
             check.compatibility
-        ))?,
-        false => output::line(format_args!(
+        ))?
+    } else {
+        output::line(format_args!(
             "{}: it may not follow {follows}",
             check.compatibility
-        ))?,
+        ))?
     }
     for finding in &check.findings {
         output::line(format_args!(

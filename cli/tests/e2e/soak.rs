@@ -131,9 +131,10 @@ async fn consume(soak: Arc<Soak>, group: &'static str, mut random: Seeded) {
             if random.one_of(VANISH_ONE_OF) {
                 break;
             }
-            match random.one_of(NACK_ONE_OF) {
-                true => delivery.nack("bad luck"),
-                false => delivery.ack(),
+            if random.one_of(NACK_ONE_OF) {
+                delivery.nack("bad luck")
+            } else {
+                delivery.ack()
             }
         }
     }

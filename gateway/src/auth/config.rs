@@ -156,9 +156,10 @@ impl AuthConfig {
             }
             _ => {}
         }
-        match exposed(&self.token).as_deref().is_some_and(is_placeholder) {
-            true => weak("token", "it is the placeholder of the sample"),
-            false => Ok(()),
+        if exposed(&self.token).as_deref().is_some_and(is_placeholder) {
+            weak("token", "it is the placeholder of the sample")
+        } else {
+            Ok(())
         }
     }
 

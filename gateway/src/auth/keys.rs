@@ -97,9 +97,10 @@ impl KeySet {
         jwt: &Jwt<'_>,
     ) -> Result<(), AuthError> {
         let mut fitting = self.fitting(algorithm, jwt.kid());
-        match fitting.any(|key| key.public.has_signed(jwt.message, &jwt.signature)) {
-            true => Ok(()),
-            false => Err(AuthError::WrongSignature),
+        if fitting.any(|key| key.public.has_signed(jwt.message, &jwt.signature)) {
+            Ok(())
+        } else {
+            Err(AuthError::WrongSignature)
         }
     }
 

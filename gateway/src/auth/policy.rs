@@ -114,9 +114,10 @@ impl Policy {
         struct Wrapped {
             rules: Vec<Rule>,
         }
-        let rules = match json.trim_start().starts_with('{') {
-            true => serde_json::from_str(json).map(|wrapped: Wrapped| wrapped.rules),
-            false => serde_json::from_str(json),
+        let rules = if json.trim_start().starts_with('{') {
+            serde_json::from_str(json).map(|wrapped: Wrapped| wrapped.rules)
+        } else {
+            serde_json::from_str(json)
         };
         Self::new(rules.map_err(|error| BadPolicy {
             reason: error.to_string(),

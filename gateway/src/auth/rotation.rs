@@ -6,7 +6,8 @@ use super::error::{AuthError, KeysUnavailable};
 use super::jwt::PublicKeyAlgorithm;
 use super::keys::KeySet;
 use super::source::KeySource;
-use std::sync::{Arc, PoisonError, RwLock};
+use prombus::RwLockExt;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
@@ -82,9 +83,10 @@ impl RotatingKeys {
         now_ms: u64,
     ) -> Result<(), KeysUnavailable> {
         let is_due = |state: &State| state.is_old(now_ms) && state.may_try(now_ms);
-        match self.read(is_due) {
-            true => self.load_if(now_ms, is_due).await,
-            false => Ok(()),
+        if self.read(is_due) {
+            self.load_if(now_ms, is_due).await
+        } else {
+            Ok(())
         }
     }
 
@@ -126,11 +128,11 @@ impl RotatingKeys {
     }
 
     fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
-        look(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.state.read_guard())
     }
 
     fn write(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.state.write_guard());
     }
 }
 

@@ -4,10 +4,11 @@ use crate::api_error::ApiError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, header};
 use hyper::body::Frame;
+use prombus::LockExt;
 use prombus_api::Code;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep, timeout};
@@ -79,7 +80,7 @@ impl RequestBody {
 
     /// The lock is never contended: the handler reads before the body is drained.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.guard()
     }
 }
 

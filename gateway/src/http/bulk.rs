@@ -86,9 +86,10 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
         let message = "expect_seq, expect_key_seq and If-Match: not allowed with NDJSON; use envelope=1 and say it on each line";
         return Err(ApiError::new(Code::BadFrame, message));
     }
-    let content = match query.flag("envelope")?.unwrap_or(false) {
-        true => Content::Envelope,
-        false => Content::Payload,
+    let content = if query.flag("envelope")?.unwrap_or(false) {
+        Content::Envelope
+    } else {
+        Content::Payload
     };
     let bulk = Bulk::new(call.connection.clone(), content, options, &call.topic);
     Ok(bulk.run(reader).await)

@@ -67,9 +67,10 @@ impl Call {
         names: DecodedNames,
         is_open: bool,
     ) -> Result<Self, ApiError> {
-        let grant = match is_open {
-            true => nothing(),
-            false => authenticate(&connection, &parts).await?,
+        let grant = if is_open {
+            nothing()
+        } else {
+            authenticate(&connection, &parts).await?
         };
         connection.set_subject(grant.subject.clone());
         Ok(Self {
@@ -122,18 +123,20 @@ impl Call {
         group: Option<&str>,
     ) -> Result<(), ApiError> {
         self.check(topic, group)?;
-        match self.grant.policy.may(action, topic, group) {
-            true => Ok(()),
-            false => Err(forbidden(action, topic, group)),
+        if self.grant.policy.may(action, topic, group) {
+            Ok(())
+        } else {
+            Err(forbidden(action, topic, group))
         }
     }
 
     /// The same for what both readers and administrators may do.
     pub(super) fn allow_looking(&self, topic: &str, group: Option<&str>) -> Result<(), ApiError> {
         self.check(topic, group)?;
-        match self.may_look(topic, group) {
-            true => Ok(()),
-            false => Err(forbidden(Action::Subscribe, topic, group)),
+        if self.may_look(topic, group) {
+            Ok(())
+        } else {
+            Err(forbidden(Action::Subscribe, topic, group))
         }
     }
 

@@ -6,7 +6,8 @@ use crate::gateway::Gateway;
 use crate::limits::{ConnectionLimits, RateLimited};
 use crate::limits::{Limit, RetryAfter};
 use crate::peer::Peer;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use prombus::LockExt;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// What the requests of one connection share. Over HTTP too a connection is one TCP connection: a client that opens a
@@ -35,12 +36,12 @@ impl Connection {
 
     /// The request that is being served is of this subject.
     pub(super) fn set_subject(&self, subject: Option<Arc<str>>) {
-        *self.subject.lock().unwrap_or_else(PoisonError::into_inner) = subject;
+        *self.subject.guard() = subject;
     }
 
     /// Logs an error of the request that is being served.
     pub(super) fn log_error(&self, error: &ApiError, path: &str) {
-        let subject = self.subject.lock().unwrap_or_else(PoisonError::into_inner);
+        let subject = self.subject.guard();
         let source = ErrorSource {
             peer: &self.peer,
             path,
@@ -97,6 +98,6 @@ impl Connection {
     }
 
     fn limits(&self) -> MutexGuard<'_, ConnectionLimits> {
-        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+        self.limits.guard()
     }
 }

@@ -51,9 +51,10 @@ pub(super) fn serve(request: &Request) -> Option<Response> {
 fn reply(asset: &Asset, asked: &HeaderMap, caching: HeaderValue) -> Response {
     let text = |name| asked.get(name).and_then(|value| value.to_str().ok());
     let is_gzip = text(header::ACCEPT_ENCODING).is_some_and(gzip::is_accepted);
-    let tag = match is_gzip {
-        true => concat!("\"", env!("DASHBOARD_VERSION"), "-gzip\""),
-        false => concat!("\"", env!("DASHBOARD_VERSION"), "\""),
+    let tag = if is_gzip {
+        concat!("\"", env!("DASHBOARD_VERSION"), "-gzip\"")
+    } else {
+        concat!("\"", env!("DASHBOARD_VERSION"), "\"")
     };
     let has_it = text(header::IF_NONE_MATCH).is_some_and(|tags| tags.contains(tag));
     let body = match (has_it, is_gzip) {

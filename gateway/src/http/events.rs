@@ -36,25 +36,22 @@ pub(super) async fn latest_by_key(call: Call) -> Result<Response, ApiError> {
     let wanted = LatestQuery::parse(&call.query()?)?;
     call.allow(Action::Subscribe, &wanted.topic, None)?;
     let bus = &call.gateway().bus;
-    let (events, next) = match wanted.keys.is_empty() {
-        true => {
-            let limit = page_limit(wanted.limit)?.events;
-            let range = KeyRange {
-                prefix: wanted.prefix.unwrap_or_default(),
-                after: wanted.after,
-                limit,
-            };
-            let page = bus.latest_page(&wanted.topic, &range).await?;
-            (page.events, page.next)
-        }
-        false if wanted.keys.len() > MAX_KEYS => {
-            let message = format!("key: at most {MAX_KEYS} keys at a time");
-            return Err(ApiError::new(Code::TooLarge, message));
-        }
-        false => {
-            let keys: Vec<&str> = wanted.keys.iter().map(String::as_str).collect();
-            (bus.latest_by_key(&wanted.topic, &keys).await?, None)
-        }
+    if wanted.keys.len() > MAX_KEYS {
+        let message = format!("key: at most {MAX_KEYS} keys at a time");
+        return Err(ApiError::new(Code::TooLarge, message));
+    }
+    let (events, next) = if wanted.keys.is_empty() {
+        let limit = page_limit(wanted.limit)?.events;
+        let range = KeyRange {
+            prefix: wanted.prefix.unwrap_or_default(),
+            after: wanted.after,
+            limit,
+        };
+        let page = bus.latest_page(&wanted.topic, &range).await?;
+        (page.events, page.next)
+    } else {
+        let keys: Vec<&str> = wanted.keys.iter().map(String::as_str).collect();
+        (bus.latest_by_key(&wanted.topic, &keys).await?, None)
     };
     let mut out = Vec::new();
     let records = events.iter().map(StoredEvent::json_bytes);

@@ -191,9 +191,10 @@ impl Export {
         if let Some(gzip) = self.gzip.take() {
             let broken = |error: std::io::Error| StreamError(error.to_string());
             let (gzip, mut out) = gzip.compress(piece).await.map_err(broken)?;
-            match is_last {
-                true => out.extend(gzip.finish().map_err(broken)?),
-                false => self.gzip = Some(gzip),
+            if is_last {
+                out.extend(gzip.finish().map_err(broken)?)
+            } else {
+                self.gzip = Some(gzip)
             }
             piece = out;
         }
@@ -217,9 +218,10 @@ impl Format {
             out.push(b'\n');
             return;
         }
-        out.push(match std::mem::replace(&mut self.is_begun, true) {
-            true => b',',
-            false => b'[',
+        out.push(if std::mem::replace(&mut self.is_begun, true) {
+            b','
+        } else {
+            b'['
         });
         out.extend_from_slice(record);
     }

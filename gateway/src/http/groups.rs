@@ -100,9 +100,10 @@ pub(super) async fn seek(mut call: Call) -> Result<Response, ApiError> {
     call.known(&topic)?;
     let bus = &call.gateway().bus;
     let place = to_bus_position(wanted.to);
-    let effect = match wanted.dry_run {
-        true => bus.seek_dry_run(&topic, &group, place).await?,
-        false => bus.seek(&topic, &group, place).await?,
+    let effect = if wanted.dry_run {
+        bus.seek_dry_run(&topic, &group, place).await?
+    } else {
+        bus.seek(&topic, &group, place).await?
     };
     let named = NamedGroup { topic, group };
     Ok(seek_reply(named, effect, wanted.dry_run))
@@ -261,8 +262,9 @@ async fn visible(call: &Call, wanted: &GroupQuery) -> Result<Vec<GroupInfo>, Api
         Err(error) => return Err(error.into()),
     };
     groups.retain(|info| call.may_look(topic, Some(&info.group)));
-    match groups.is_empty() && !may_see {
-        true => Err(forbidden(Action::Subscribe, topic, None)),
-        false => Ok(groups),
+    if groups.is_empty() && !may_see {
+        Err(forbidden(Action::Subscribe, topic, None))
+    } else {
+        Ok(groups)
     }
 }

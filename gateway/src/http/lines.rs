@@ -66,9 +66,10 @@ impl Lines {
 
     fn whole<'a>(&self, line: Cow<'a, [u8]>) -> Line<'a> {
         let line = without_cr(line);
-        match line.len() > self.max_line_bytes {
-            true => Line::TooLong,
-            false => Line::Text(line),
+        if line.len() > self.max_line_bytes {
+            Line::TooLong
+        } else {
+            Line::Text(line)
         }
     }
 }

@@ -101,9 +101,10 @@ fn page<T>(
         limit => limit.min(MAX_ROWS),
     };
     // They come in the order of their names, which decides between equals.
-    match wanted.descending {
-        false => rows.sort_by(order),
-        true => rows.sort_by(|one, other| order(other, one)),
+    if wanted.descending {
+        rows.sort_by(|one, other| order(other, one))
+    } else {
+        rows.sort_by(order)
     }
     let total = rows.len() as u64;
     let offset = usize::try_from(wanted.offset.unwrap_or(0)).unwrap_or(usize::MAX);

@@ -35,9 +35,10 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
     }
     let is_envelope = call.query()?.flag("envelope")?.unwrap_or(false);
     let limits = &call.gateway().options.limits;
-    let limit = match is_envelope {
-        true => limits.max_message_bytes,
-        false => limits.max_payload_bytes,
+    let limit = if is_envelope {
+        limits.max_message_bytes
+    } else {
+        limits.max_payload_bytes
     };
     let body = call.whole_body(limit).await?;
     let query = call.query()?;

@@ -111,9 +111,10 @@ fn allow(call: &Call, topic: &str, letters: &str) -> Result<(), ApiError> {
 impl Redriving<'_> {
     async fn named(&mut self, ids: &[Cow<'_, str>], exists: bool) -> Result<(), ApiError> {
         for id in ids {
-            let letter = match exists {
-                true => event_by_id(&**self.store(), &self.letters, id).await?,
-                false => None,
+            let letter = if exists {
+                event_by_id(&**self.store(), &self.letters, id).await?
+            } else {
+                None
             };
             match letter.filter(|letter| !self.marks.is_removed(letter.seq())) {
                 Some(letter) => self.take(&letter).await?,

@@ -76,17 +76,16 @@ impl Snap<'_> {
     fn reply(&self, asked: &HeaderMap) -> Response {
         // Also a topic that was made again does not give the same position the same time.
         let tag = format!("\"{}-{}\"", self.seq, self.ts);
-        let mut response = match asked
+        let mut response = if asked
             .get_all(header::IF_NONE_MATCH)
             .iter()
             .any(|tags| names(tags, &tag))
         {
-            true => {
-                let mut response = Response::new(Body::empty());
-                *response.status_mut() = StatusCode::NOT_MODIFIED;
-                response
-            }
-            false => reply::json_text(self.payload.as_bytes().to_vec()),
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        } else {
+            reply::json_text(self.payload.as_bytes().to_vec())
         };
         let headers = response.headers_mut();
         if let Ok(tag) = HeaderValue::try_from(tag) {

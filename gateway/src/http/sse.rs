@@ -84,9 +84,10 @@ async fn resume(
     exists: bool,
     id: &str,
 ) -> Result<(u64, Option<ApiError>), ApiError> {
-    let found = match exists {
-        true => store.find(topic, Find::Id(id)).await?,
-        false => None,
+    let found = if exists {
+        store.find(topic, Find::Id(id)).await?
+    } else {
+        None
     };
     Ok(match found {
         Some(seq) => (seq + 1, None),
@@ -193,9 +194,10 @@ fn encode(events: &[StoredEvent], format: Format) -> Vec<u8> {
         out.extend_from_slice(b"id: ");
         out.extend_from_slice(event.id().as_bytes());
         out.extend_from_slice(b"\ndata: ");
-        match format.is_records() {
-            true => out.extend_from_slice(event.json_bytes()),
-            false => write_event(&mut out, event, &[]),
+        if format.is_records() {
+            out.extend_from_slice(event.json_bytes())
+        } else {
+            write_event(&mut out, event, &[])
         }
         out.extend_from_slice(b"\n\n");
     }

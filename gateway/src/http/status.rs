@@ -15,9 +15,10 @@ const EVERYTHING: &str = "**";
 pub(super) async fn status(call: Call) -> Result<Response, ApiError> {
     let gateway = call.gateway();
     let sees_everything = sees_everything(&call);
-    let projectors = match sees_everything {
-        true => gateway.bus.projectors(),
-        false => Vec::new(),
+    let projectors = if sees_everything {
+        gateway.bus.projectors()
+    } else {
+        Vec::new()
     };
     Ok(reply::json(&ServerStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -53,12 +54,11 @@ pub(super) fn sees_everything(call: &Call) -> bool {
 
 /// Rejects callers that may not know what happens in all topics.
 pub(super) fn allow_everything(call: &Call, what: &str) -> Result<(), ApiError> {
-    match sees_everything(call) {
-        true => Ok(()),
-        false => {
-            let why = format!("{what} needs a token that may read or administer all topics");
-            Err(ApiError::new(Code::Forbidden, why))
-        }
+    if sees_everything(call) {
+        Ok(())
+    } else {
+        let why = format!("{what} needs a token that may read or administer all topics");
+        Err(ApiError::new(Code::Forbidden, why))
     }
 }
 

@@ -36,9 +36,10 @@ pub(super) async fn get(call: Call) -> Result<Response, ApiError> {
 pub(super) async fn put(mut call: Call) -> Result<Response, ApiError> {
     call.allow(Action::Admin, &call.topic, None)?;
     let body = call.json().await?;
-    let wanted = match body.trim_ascii().is_empty() {
-        true => WireConfig::default(),
-        false => WireConfig::parse(&body)?,
+    let wanted = if body.trim_ascii().is_empty() {
+        WireConfig::default()
+    } else {
+        WireConfig::parse(&body)?
     };
     let bus = &call.gateway().bus;
     // Snapshots are published there in the caller's name.
@@ -61,9 +62,10 @@ pub(super) async fn put(mut call: Call) -> Result<Response, ApiError> {
     match present {
         Some(info) => {
             config.partitions = config.partitions.or(TopicConfig::of(&info).partitions);
-            match is_forced {
-                true => bus.repartition_topic(&call.topic, &config).await?,
-                false => bus.configure_topic(&call.topic, &config).await?,
+            if is_forced {
+                bus.repartition_topic(&call.topic, &config).await?
+            } else {
+                bus.configure_topic(&call.topic, &config).await?
             }
         }
         None => bus.create_topic(&call.topic, &config).await?,

@@ -6,10 +6,11 @@
 
 use super::bucket::{Bucket, RetryAfter};
 use super::config::Rate;
+use prombus::LockExt;
 use prombus::Pattern;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// The most topics that have a bucket of their own at once.
 const MAX_TOPIC_BUCKETS: usize = 4_096;
@@ -43,7 +44,7 @@ impl TopicLimits {
         let Some((at, rate)) = self.rate_of(topic) else {
             return Ok(());
         };
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.guard();
         if let Some(bucket) = buckets.by_topic.get_mut(topic) {
             return bucket.take(events, now_ms);
         }

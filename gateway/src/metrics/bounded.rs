@@ -1,8 +1,9 @@
 //! A bounded number of series by name, and one for all the rest.
 
+use prombus::RwLockExt;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 #[derive(Debug)]
 pub(super) struct Bounded<N, S> {
@@ -26,7 +27,7 @@ impl<N: Ord + Clone, S: Default> Bounded<N, S> {
 
     /// The series of this name, made if there is room, else the one for the rest.
     pub(super) fn get(&self, name: N) -> Arc<S> {
-        let series = self.series.read().unwrap_or_else(PoisonError::into_inner);
+        let series = self.series.read_guard();
         if let Some(found) = series.get(&name) {
             return found.clone();
         }
@@ -35,7 +36,7 @@ impl<N: Ord + Clone, S: Default> Bounded<N, S> {
             return self.other.clone();
         }
         drop(series);
-        let mut series = self.series.write().unwrap_or_else(PoisonError::into_inner);
+        let mut series = self.series.write_guard();
         if series.len() < self.limit || series.contains_key(&name) {
             return series.entry(name).or_default().clone();
         }
@@ -45,7 +46,7 @@ impl<N: Ord + Clone, S: Default> Bounded<N, S> {
 
     /// The series of this name, where it is counted apart already.
     pub(super) fn find(&self, name: &N) -> Option<Arc<S>> {
-        let series = self.series.read().unwrap_or_else(PoisonError::into_inner);
+        let series = self.series.read_guard();
         series.get(name).cloned()
     }
 
@@ -60,13 +61,13 @@ impl<N: Ord + Clone, S: Default> Bounded<N, S> {
     }
 
     pub(super) fn forget(&self, is_gone: impl Fn(&N) -> bool) {
-        let mut series = self.series.write().unwrap_or_else(PoisonError::into_inner);
+        let mut series = self.series.write_guard();
         series.retain(|name, _| !is_gone(name));
     }
 
     /// All series with their names; the one without is for the rest.
     pub(super) fn all(&self) -> Vec<(Option<N>, Arc<S>)> {
-        let series = self.series.read().unwrap_or_else(PoisonError::into_inner);
+        let series = self.series.read_guard();
         let named = series
             .iter()
             .map(|(name, series)| (Some(name.clone()), series.clone()));

@@ -119,9 +119,10 @@ impl Dispatcher {
         let publishes = self
             .publishes
             .get_or_insert_with(|| PublishFrames::new(self.gateway.bus.batch()));
-        let allowed = match self.is_draining {
-            true => Err(shutting_down()),
-            false => self.access.publish(&publish.topic),
+        let allowed = if self.is_draining {
+            Err(shutting_down())
+        } else {
+            self.access.publish(&publish.topic)
         };
         let allowed = allowed.and_then(|topic| {
             let within = within_limits(&self.gateway, &mut self.limits, topic, 1, now_ms);
@@ -264,9 +265,10 @@ impl Dispatcher {
     ) -> Result<(), ApiError> {
         self.flush();
         let member = self.subscriptions.named(&name.topic, &name.group)?;
-        match is_paused {
-            true => member.control.pause(),
-            false => member.control.resume(),
+        if is_paused {
+            member.control.pause()
+        } else {
+            member.control.resume()
         }
         let corr = corr.map(Box::from);
         self.replies.push(Reply::Ok { corr });
@@ -320,9 +322,10 @@ impl Dispatcher {
         self.flush();
         poll_fn(|context| {
             self.poll_replies(context);
-            match self.replies.is_empty() {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
+            if self.replies.is_empty() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
             }
         })
         .await;

@@ -264,9 +264,10 @@ impl Inbound {
             }
             _ => 0,
         };
-        match before.saturating_add(payload_bytes) > limit {
-            true => Err(Violation::TooBig { limit }),
-            false => Ok(payload_bytes),
+        if before.saturating_add(payload_bytes) > limit {
+            Err(Violation::TooBig { limit })
+        } else {
+            Ok(payload_bytes)
         }
     }
 

@@ -285,9 +285,10 @@ impl Subscriptions {
                 }
             }
         }
-        match self.all.iter().any(|member| member.is_ready) {
-            true => Delivered::More,
-            false => Delivered::All,
+        if self.all.iter().any(|member| member.is_ready) {
+            Delivered::More
+        } else {
+            Delivered::All
         }
     }
 }

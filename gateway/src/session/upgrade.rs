@@ -15,10 +15,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hyper::upgrade::{OnUpgrade, Parts, Upgraded};
 use hyper_util::rt::TokioIo;
+use prombus::LockExt;
 use prombus_api::Code;
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// What the protocol has the server append to the client's key.
 const KEY_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -35,12 +36,12 @@ struct Waiting(Pin<Box<dyn Future<Output = ()> + Send>>);
 impl NextSession {
     /// The session, where the request was for one.
     pub(crate) fn take(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.0.guard();
         slot.take().map(|waiting| waiting.0)
     }
 
     fn put(&self, session: impl Future<Output = ()> + Send + 'static) {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.0.guard();
         *slot = Some(Waiting(Box::pin(session)));
     }
 }

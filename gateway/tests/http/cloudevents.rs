@@ -21,10 +21,7 @@ fn event(id: &str, source: &str, data: u64) -> Value {
 }
 
 async fn send(client: &mut Client, target: &str, body: &Value) -> Reply {
-    let header = match body.is_array() {
-        true => BATCHED,
-        false => STRUCTURED,
-    };
+    let header = if body.is_array() { BATCHED } else { STRUCTURED };
     let body = body.to_string();
     client
         .request("POST", target, &[header], body.as_bytes())

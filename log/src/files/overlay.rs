@@ -244,10 +244,10 @@ mod tests {
             for (cut, at, bytes) in steps {
                 for files in [&model as &dyn Files, &overlay] {
                     let file = files.open("one").unwrap();
-                    match cut {
-                        true => file.truncate(at).unwrap(),
-                        false if bytes.is_empty() => {}
-                        false => file.write_at(&bytes, at).unwrap(),
+                    if cut {
+                        file.truncate(at).unwrap();
+                    } else if !bytes.is_empty() {
+                        file.write_at(&bytes, at).unwrap();
                     }
                 }
                 let [expected, found] = [&model as &dyn Files, &overlay].map(|files| {

@@ -5,8 +5,9 @@ use crate::damage::read_damage;
 use crate::files::File;
 use crate::maintainer::Maintainer;
 use crate::state_runs::{Merging, NetChanges, remove_replaced};
+use prombus_store::LockExt;
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 impl Maintainer {
     /// Makes what a full segment changed beside its events durable, unless it is already.
@@ -35,8 +36,8 @@ impl Maintainer {
     /// Merges state runs as long as enough of them have gathered. Segments are sealed meanwhile, and their runs are left
     /// for the next time: on a busy log they come as fast as they are merged, and retention waits for the end of this.
     pub(super) fn merge_state_runs(&self) -> io::Result<()> {
-        let merging = self.state_runs.merging.lock();
-        let _one_at_a_time = merging.unwrap_or_else(PoisonError::into_inner);
+        let merging = self.state_runs.merging.guard();
+        let _one_at_a_time = merging;
         let up_to = self.state_runs.covered_to();
         while let Some(merging) = Merging::due(&self.state_runs.all(), up_to) {
             let merged = merging.write(&*self.files, &self.reader.damage)?;

@@ -95,9 +95,12 @@ impl Committer {
                 watch.seen.push(Vec::new());
                 continue;
             }
-            let seen = batch.events().map(|event| match expects_key(&event) {
-                true => self.seen_key(&event, numbers.next().flatten()),
-                false => Ok(None),
+            let seen = batch.events().map(|event| {
+                if expects_key(&event) {
+                    self.seen_key(&event, numbers.next().flatten())
+                } else {
+                    Ok(None)
+                }
             });
             let seen: Result<Vec<_>, ReadError> = seen.collect();
             watch.seen.push(seen.map_err(|error| StoreFailed {

@@ -25,10 +25,8 @@ pub(crate) struct ActiveRun {
     pub(crate) tail: Arc<AtomicU64>,
     /// In the order of positions.
     pub(crate) entries: Vec<ActiveEntry>,
-    /// The latest position of each key. Boxed, as is the next: there may be very many runs with neither.
-    keys: Option<Box<HashMap<Box<str>, u64>>>,
-    /// When events were stored whose publisher gave the ts, by position.
-    client_ts_stored: Option<Box<Vec<(u64, u64)>>>,
+    /// Apart, because there may be very many runs without any of it.
+    given: Option<Box<GivenByPublishers>>,
     pub(crate) bytes: u64,
     pub(crate) min_ts: u64,
     pub(crate) max_ts: u64,
@@ -36,6 +34,15 @@ pub(crate) struct ActiveRun {
     pub(crate) ordered: bool,
     /// Whether a publisher chose the id of one of the events.
     pub(crate) has_client_ids: bool,
+}
+
+/// Keys and times of a run's events.
+#[derive(Default)]
+struct GivenByPublishers {
+    /// The latest position of each key.
+    keys: HashMap<Box<str>, u64>,
+    /// When events were stored whose publisher gave the ts, by position.
+    client_ts_stored: Vec<(u64, u64)>,
 }
 
 /// Where one event is.
@@ -163,7 +170,7 @@ impl ActiveRun {
         let Some(key) = key else {
             return;
         };
-        let keys = self.keys.get_or_insert_default();
+        let keys = &mut self.given.get_or_insert_default().keys;
         match keys.get_mut(key) {
             Some(latest) => *latest = entry.seq,
             None => {
@@ -174,26 +181,26 @@ impl ActiveRun {
 
     /// The latest position of a key.
     pub(crate) fn latest_of_key(&self, key: &str) -> Option<u64> {
-        self.keys.as_ref()?.get(key).copied()
+        self.given.as_ref()?.keys.get(key).copied()
     }
 
     /// The latest position of each key, in no order.
     pub(crate) fn latest_of_keys(&self) -> impl Iterator<Item = (&str, u64)> {
-        let keys = self.keys.iter().flat_map(|keys| keys.iter());
+        let keys = self.given.iter().flat_map(|given| given.keys.iter());
         keys.map(|(key, seq)| (&**key, *seq))
     }
 
     /// Notes when the event was stored that was pushed last, if its publisher gave the ts.
     pub(crate) fn note_stored(&mut self, seq: u64, stored_ms: Option<u64>) {
         if let Some(stored_ms) = stored_ms {
-            let stored = self.client_ts_stored.get_or_insert_default();
+            let stored = &mut self.given.get_or_insert_default().client_ts_stored;
             stored.push((seq, stored_ms));
         }
     }
 
     /// When the event of an entry was stored.
     pub(crate) fn stored_ms(&self, entry: &ActiveEntry) -> u64 {
-        let Some(stored) = &self.client_ts_stored else {
+        let Some(stored) = self.given.as_ref().map(|given| &given.client_ts_stored) else {
             return entry.ts;
         };
         let found = stored.binary_search_by_key(&entry.seq, |(seq, _)| *seq);
@@ -207,7 +214,7 @@ impl ActiveRun {
 
     /// Whether the entries say everything that an index has to say.
     pub(crate) fn is_nameless(&self) -> bool {
-        self.keys.is_none() && !self.has_client_ids && self.client_ts_stored.is_none()
+        self.given.is_none() && !self.has_client_ids
     }
 
     /// The entries from `seq` on.

@@ -485,9 +485,10 @@ fn held_before(
     let (first_seq, next_seq) = (topic.record.first_seq, topic.record.next_seq);
     let mut found = [unsealed, held].into_iter().flatten();
     if let Some(held) = found.find(|held| topic.holds(held, first_seq, next_seq)) {
-        return Some(match held.same_payload {
-            true => EventOutcome::Duplicate(held.event_ref),
-            false => EventOutcome::IdConflict(held.event_ref),
+        return Some(if held.same_payload {
+            EventOutcome::Duplicate(held.event_ref)
+        } else {
+            EventOutcome::IdConflict(held.event_ref)
         });
     }
     let number = topic.record.number;

@@ -35,12 +35,13 @@ pub(super) enum Phase {
 impl Progress {
     /// Before anything is published.
     pub(super) fn begin(token: ResumeToken, with_snapshot: bool) -> Self {
-        let phase = match with_snapshot {
-            true => Phase::Snapshot {
+        let phase = if with_snapshot {
+            Phase::Snapshot {
                 snapshot: ObjectId::new().to_hex(),
                 after: None,
-            },
-            false => Phase::Changes,
+            }
+        } else {
+            Phase::Changes
         };
         Self { phase, token }
     }

@@ -20,9 +20,10 @@ pub(super) fn field_value(json: &str, kind: ColumnType) -> Bson {
         (ColumnType::Text, Bson::Null) => Bson::Null,
         (ColumnType::Text, _) => text(),
         (ColumnType::Integer, Bson::Double(value)) if value == value.trunc() => {
-            match value.abs() < 9e15 {
-                true => Bson::Int64(value as i64),
-                false => Bson::Double(value),
+            if value.abs() < 9e15 {
+                Bson::Int64(value as i64)
+            } else {
+                Bson::Double(value)
             }
         }
         (ColumnType::Integer, Bson::Int32(value)) => Bson::Int64(value.into()),

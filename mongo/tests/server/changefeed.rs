@@ -96,12 +96,12 @@ impl Publish for Flaky {
         let is_away = self.is_away();
         // It may have stored them though it does not say so.
         let results = Publish::publish(&self.0, rows).await;
-        match is_away {
-            true => rows
-                .iter()
+        if is_away {
+            rows.iter()
                 .map(|_| Err(PublishFailure::new("publish_failed", "away")))
-                .collect(),
-            false => results,
+                .collect()
+        } else {
+            results
         }
     }
 }

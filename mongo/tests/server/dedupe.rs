@@ -38,9 +38,10 @@ async fn marks_run_out_and_share_a_transaction() {
         assert!(!seen.expect("a look"));
         let marked = dedupe::mark(&lab.database, Some(&mut session), "s", id, 9_000, 2_000);
         marked.await.expect("a mark");
-        let ended = match commits {
-            true => session.commit_transaction().await,
-            false => session.abort_transaction().await,
+        let ended = if commits {
+            session.commit_transaction().await
+        } else {
+            session.abort_transaction().await
         };
         ended.expect("it ends");
         let seen = dedupe::seen(&lab.database, None, "s", id, 2_000).await;

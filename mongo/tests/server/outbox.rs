@@ -31,9 +31,10 @@ async fn add(lab: &Lab, topic: &str, key: Option<&str>, payload: &str, commits: 
         ..PublishOptions::default()
     };
     let added = Outbox::add(&mut session, &lab.database, topic, payload, &options).await;
-    let ended = match commits {
-        true => session.commit_transaction().await,
-        false => session.abort_transaction().await,
+    let ended = if commits {
+        session.commit_transaction().await
+    } else {
+        session.abort_transaction().await
     };
     ended.expect("it ends");
     added.expect("added")
@@ -137,24 +138,23 @@ impl Publish for Flaky {
         let away: Vec<&str> = std::mem::take(&mut *self.1.lock().expect("names"));
         let mut results = Vec::new();
         for row in rows {
-            results.push(match away.contains(&row.payload.as_str()) {
-                true => Err(PublishFailure::new("publish_failed", "away")),
-                false => {
-                    let options = PublishOptions {
-                        id: Some(&row.id),
-                        key: row.key.as_deref(),
-                        ..PublishOptions::default()
-                    };
-                    let published = self
-                        .0
-                        .publish_text(&row.topic, &row.payload, &options)
-                        .await;
-                    let published = published.expect("published");
-                    Ok(SentAt {
-                        seq: published.seq,
-                        duplicate: published.duplicate,
-                    })
-                }
+            results.push(if away.contains(&row.payload.as_str()) {
+                Err(PublishFailure::new("publish_failed", "away"))
+            } else {
+                let options = PublishOptions {
+                    id: Some(&row.id),
+                    key: row.key.as_deref(),
+                    ..PublishOptions::default()
+                };
+                let published = self
+                    .0
+                    .publish_text(&row.topic, &row.payload, &options)
+                    .await;
+                let published = published.expect("published");
+                Ok(SentAt {
+                    seq: published.seq,
+                    duplicate: published.duplicate,
+                })
             });
         }
         results

@@ -43,9 +43,10 @@ pub(super) async fn follow(shared: Arc<Shared>, after: u64, sender: Outbox) {
     let mut doubts = 0;
     // Ends with this function.
     let mut watching = JoinSet::new();
-    let poll = match shared.has_change_streams {
-        true => POLL_WITH_STREAM,
-        false => POLL,
+    let poll = if shared.has_change_streams {
+        POLL_WITH_STREAM
+    } else {
+        POLL
     };
     if shared.has_change_streams {
         watching.spawn(watch(shared.clone()));
@@ -109,9 +110,10 @@ impl Shared {
             entries.push(Entry { position, message });
             wanted += 1;
         }
-        match entries.is_empty() {
-            true => self.explain(wanted).await,
-            false => Ok(Look::Entries(entries)),
+        if entries.is_empty() {
+            self.explain(wanted).await
+        } else {
+            Ok(Look::Entries(entries))
         }
     }
 

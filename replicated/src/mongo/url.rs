@@ -69,9 +69,10 @@ impl MongoUrl {
                 _ => options.push(option),
             }
         }
-        let options = match options.is_empty() {
-            true => String::new(),
-            false => format!("?{}", options.join("&")),
+        let options = if options.is_empty() {
+            String::new()
+        } else {
+            format!("?{}", options.join("&"))
         };
         parsed.connection = format!("mongodb://{authority}/{database}{options}");
         Ok(parsed)

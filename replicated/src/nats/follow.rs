@@ -152,15 +152,16 @@ impl Follow {
             Ok(false) => {
                 // It may have been purged since.
                 let first = self.api.bounds().await.map_or(0, |bounds| bounds.first);
-                match self.next < first {
-                    true => Err(Stop::Error(FollowError::Trimmed {
+                if self.next < first {
+                    Err(Stop::Error(FollowError::Trimmed {
                         wanted: self.next,
                         first,
-                    })),
-                    false => self.denied(FollowError::Missing {
+                    }))
+                } else {
+                    self.denied(FollowError::Missing {
                         position: self.next,
                         cause: "its leader does not have it".into(),
-                    }),
+                    })
                 }
             }
         }
@@ -169,9 +170,10 @@ impl Follow {
     /// Believes it only when it was said often enough.
     fn denied(&mut self, error: FollowError) -> Result<bool, Stop> {
         self.denials += 1;
-        match self.denials >= MAX_DENIALS {
-            true => Err(Stop::Error(error)),
-            false => Ok(false),
+        if self.denials >= MAX_DENIALS {
+            Err(Stop::Error(error))
+        } else {
+            Ok(false)
         }
     }
 

@@ -117,9 +117,10 @@ fn with_port(host: &str) -> String {
     let has_port = host
         .rsplit_once(':')
         .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    match has_port {
-        true => host.into(),
-        false => format!("{host}:{DEFAULT_PORT}"),
+    if has_port {
+        host.into()
+    } else {
+        format!("{host}:{DEFAULT_PORT}")
     }
 }
 

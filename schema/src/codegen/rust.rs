@@ -63,16 +63,15 @@ impl Writer<'_> {
         };
         // An alias cannot contain itself; a struct around it can.
         let is_wrapped = matches!(Shape::of(value), Shape::Other) && is_recursive(schema, pointer);
-        match is_wrapped {
-            true => {
-                let kind = self.kind(value, name);
-                let about = description(value).unwrap_or(about);
-                let _ = write!(
-                    self.out,
-                    "\n/// {about}\n{DERIVES}\n#[serde(transparent)]\npub struct {name}(pub {kind});\n"
-                );
-            }
-            false => self.declare(name, value, about),
+        if is_wrapped {
+            let kind = self.kind(value, name);
+            let about = description(value).unwrap_or(about);
+            let _ = write!(
+                self.out,
+                "\n/// {about}\n{DERIVES}\n#[serde(transparent)]\npub struct {name}(pub {kind});\n"
+            );
+        } else {
+            self.declare(name, value, about)
         }
     }
 
@@ -114,9 +113,10 @@ impl Writer<'_> {
             }
             let _ = writeln!(fields, "    pub {field}: {kind},");
         }
-        let closed = match is_closed {
-            true => "#[serde(deny_unknown_fields)]\n",
-            false => "",
+        let closed = if is_closed {
+            "#[serde(deny_unknown_fields)]\n"
+        } else {
+            ""
         };
         let _ = write!(
             self.out,
@@ -212,17 +212,19 @@ impl Writer<'_> {
         };
         let name = self.definitions.name(&pointer, self.names);
         // Something that contains itself needs a box on the way.
-        match is_recursive(self.schema, &pointer) {
-            true => format!("Box<{name}>"),
-            false => name,
+        if is_recursive(self.schema, &pointer) {
+            format!("Box<{name}>")
+        } else {
+            name
         }
     }
 }
 
 fn optional(kind: String) -> String {
-    match kind.starts_with("Option<") {
-        true => kind,
-        false => format!("Option<{kind}>"),
+    if kind.starts_with("Option<") {
+        kind
+    } else {
+        format!("Option<{kind}>")
     }
 }
 

@@ -174,12 +174,11 @@ pub(super) fn counted(
             "the limit is not a count",
         );
     };
-    let is_implied = match keyword.starts_with("min") {
-        true => facts.largest(keyword).max(effective).unwrap_or(0) >= wanted,
-        false => {
-            let known = facts.smallest(keyword).into_iter().chain(effective).min();
-            known.is_some_and(|known| known <= wanted)
-        }
+    let is_implied = if keyword.starts_with("min") {
+        facts.largest(keyword).max(effective).unwrap_or(0) >= wanted
+    } else {
+        let known = facts.smallest(keyword).into_iter().chain(effective).min();
+        known.is_some_and(|known| known <= wanted)
     };
     let detail = format!("{keyword} {wanted} is stricter than before");
     !facts.types.has(types) || is_implied || fail(out, right, keyword, rule, detail)

@@ -6,10 +6,11 @@ use super::{Outbox, OutboxCounts};
 use crate::database::signed;
 use crate::error::OutboxError;
 use prombus::Backoff;
+use prombus::LockExt;
 use prombus_connect::TaskLost;
 use prombus_connect::outbox::{ClaimStore, Claimed, PublishFailure, SentAt, Settled};
 use rusqlite::{Connection, TransactionBehavior, params};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Whether a worker did not come back.
 const ANY_EXPIRED: &str = "SELECT EXISTS
@@ -225,7 +226,7 @@ impl SharedClaims {
     ) -> Result<T, OutboxError> {
         let claims = self.0.clone();
         let done = tokio::task::spawn_blocking(move || {
-            let mut claims = claims.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut claims = claims.guard();
             work(&mut claims)
         });
         done.await.map_err(|_| TaskLost)?

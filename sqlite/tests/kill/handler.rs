@@ -38,9 +38,10 @@ fn run(folder: &Path, _: u64) {
     let mut failed = HashSet::new();
     let handler = move |transaction: &Transaction<'_>, event: &Event| {
         book(transaction, event).map_err(|error| error.to_string())?;
-        match event.seq().is_multiple_of(5) && failed.insert(event.seq()) {
-            true => Err("not the first time".to_owned()),
-            false => Ok(()),
+        if event.seq().is_multiple_of(5) && failed.insert(event.seq()) {
+            Err("not the first time".to_owned())
+        } else {
+            Ok(())
         }
     };
     with_bus(folder, async |bus| {

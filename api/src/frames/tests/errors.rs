@@ -273,9 +273,10 @@ fn refusals_say_what_is_wrong_and_where() {
         assert_eq!(read.len(), 1, "{message}");
         let error = read[0].as_ref().unwrap_err();
         assert_eq!(error.code, *code, "{message}");
-        let told = match says.ends_with(' ') {
-            true => error.message.get(..says.len()),
-            false => Some(error.message.as_str()),
+        let told = if says.ends_with(' ') {
+            error.message.get(..says.len())
+        } else {
+            Some(error.message.as_str())
         };
         assert_eq!(told, Some(*says), "{message}");
         assert_eq!(error.corr.as_deref(), *corr, "{message}");

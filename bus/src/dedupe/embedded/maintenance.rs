@@ -3,8 +3,9 @@
 use super::Inner;
 use super::slot::{KEY_PREFIX, Slot};
 use crate::error::DedupeError;
+use prombus_store::LockExt;
 use prombus_store::{Batch, Change, CommitError, Expect};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// After so many marks the records are looked through.
 const MARKS_BETWEEN: u64 = 4_096;
@@ -63,7 +64,7 @@ impl Maintenance {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.guard()
     }
 }
 
@@ -100,9 +101,10 @@ impl Inner {
                     held_bytes += bytes;
                 }
             }
-            dropped += match batch.is_empty() {
-                true => 0,
-                false => self.commit_dropping(batch, dropped_here).await?,
+            dropped += if batch.is_empty() {
+                0
+            } else {
+                self.commit_dropping(batch, dropped_here).await?
             };
             tokio::task::yield_now().await;
         }

@@ -99,9 +99,10 @@ impl Owner {
             let before = self.ack_publishes.waiting.len();
             tokio::task::yield_now().await;
             self.drain_inbox(now_ms);
-            empty_polls = match self.ack_publishes.waiting.len() > before {
-                true => 0,
-                false => empty_polls + 1,
+            empty_polls = if self.ack_publishes.waiting.len() > before {
+                0
+            } else {
+                empty_polls + 1
             };
         }
     }

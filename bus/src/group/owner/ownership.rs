@@ -255,9 +255,10 @@ impl Owner {
                 }
                 Err(GroupError::TakenOver(_)) if self.resolve_in_doubt(now_ms).await => {}
                 Err(GroupError::TakenOver(_) | GroupError::OwnedElsewhere(_)) => {
-                    let reason = match self.is_stale() {
-                        true => Ended::TopicDeleted,
-                        false => Ended::TakenOver,
+                    let reason = if self.is_stale() {
+                        Ended::TopicDeleted
+                    } else {
+                        Ended::TakenOver
                     };
                     return Some(Stop::Abandoning(reason));
                 }

@@ -175,10 +175,11 @@ impl Owner {
         };
         // A change is to be durable by then, not only on its way.
         let flush_ms = self.core.options.ack_flush_ms;
-        let wait_ms = match self.is_others_turn() {
+        let wait_ms = if self.is_others_turn() {
             // It ends as soon as it is written.
-            true => 0,
-            false => flush_ms - self.flush_schedule.write_ms.min(flush_ms / 2),
+            0
+        } else {
+            flush_ms - self.flush_schedule.write_ms.min(flush_ms / 2)
         };
         let due = dirty_ms.map(|since_ms| (since_ms + wait_ms).max(rest_ms));
         [due, resting].into_iter().flatten().min()
@@ -284,9 +285,10 @@ impl Owner {
                 self.fail_ack_publishes_taken_over(written.ack_publishes);
                 // The record goes with its topic.
                 let is_deleted = self.is_stale();
-                Some(Stop::Abandoning(match is_deleted {
-                    true => Ended::TopicDeleted,
-                    false => Ended::TakenOver,
+                Some(Stop::Abandoning(if is_deleted {
+                    Ended::TopicDeleted
+                } else {
+                    Ended::TakenOver
                 }))
             }
             Err(error) => {

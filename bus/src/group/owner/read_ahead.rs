@@ -87,9 +87,10 @@ impl Owner {
         let unread = (tail_seq + 1).saturating_sub(self.state.read_from());
         let new_events = (unread as usize).min(self.state.window_left());
         let has_missing = self.has_readable_missing();
-        let wanted = match has_missing {
-            true => AGAIN_SPAN as usize,
-            false => new_events,
+        let wanted = if has_missing {
+            AGAIN_SPAN as usize
+        } else {
+            new_events
         };
         if wanted > 0 {
             self.shed_for_others();
@@ -116,9 +117,10 @@ impl Owner {
         } else {
             // What is not claimed yet is read when the claim is written.
             self.awaiting_tail = unread == 0 && is_claimed;
-            match is_full || wanted > 0 || self.state.has_missing() {
-                true => self.queue_for_credit(),
-                false => self.leave_credit_queues(),
+            if is_full || wanted > 0 || self.state.has_missing() {
+                self.queue_for_credit()
+            } else {
+                self.leave_credit_queues()
             }
         }
     }

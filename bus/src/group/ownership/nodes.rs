@@ -4,10 +4,11 @@ use super::record::{NODE_PREFIX, NodeRecord, OwnerRecord, node_key, parse_node_k
 use super::validity::Validity;
 use super::watch::{Standing, Watch};
 use super::{BEAT_MS, IDLE_BEAT_MS};
+use prombus_store::LockExt;
 use prombus_store::{Batch, Change, Clock, Expect, Keyed, NodeBoot, ReadError, Store};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
@@ -121,9 +122,10 @@ impl Nodes {
         let copy = self.store.status().copy.unwrap_or_default();
         let info = |(node, record): (u64, NodeRecord)| {
             let is_asked = node == self.me.node;
-            let (applied, lag) = match is_asked {
-                true => (copy.applied, copy.lag()),
-                false => (record.applied, record.lag),
+            let (applied, lag) = if is_asked {
+                (copy.applied, copy.lag())
+            } else {
+                (record.applied, record.lag)
             };
             NodeInfo {
                 node: format!("{node:016x}"),
@@ -298,5 +300,5 @@ async fn beat(nodes: Weak<Nodes>, wanted: Arc<Notify>) {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.guard()
 }

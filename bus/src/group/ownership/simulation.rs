@@ -138,9 +138,10 @@ impl World {
     }
 
     fn latency(&mut self) -> u64 {
-        match self.random.one_in(50) {
-            true => self.random.below(900),
-            false => self.random.below(30),
+        if self.random.one_in(50) {
+            self.random.below(900)
+        } else {
+            self.random.below(30)
         }
     }
 

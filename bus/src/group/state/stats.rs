@@ -111,9 +111,10 @@ impl GroupState {
             }
             _ => self.unsettled.len(),
         };
-        let blocked = match tail < first_seq {
-            true => 0,
-            false => self.blocked_keys.events(),
+        let blocked = if tail < first_seq {
+            0
+        } else {
+            self.blocked_keys.events()
         };
         unsettled as u64 + blocked + unread - settled_ahead
     }

@@ -218,9 +218,10 @@ async fn removing_the_group_or_its_topic_waits_for_the_step_under_way() {
         let refused = waiting.await.expect_err("nobody writes it any more");
         assert_eq!(refused, AckPublishError::Gone);
         removing.await.expect("no panic");
-        let ended = match topic_too {
-            true => Ended::TopicDeleted,
-            false => Ended::GroupRemoved,
+        let ended = if topic_too {
+            Ended::TopicDeleted
+        } else {
+            Ended::GroupRemoved
         };
         assert!(other.next().await.is_none());
         assert_eq!(other.ended(), Some(ended));

@@ -138,9 +138,10 @@ fn compared(old: &str, new: &str) -> Vec<String> {
     let mut common = vec![vec![0_u32; new.len() + 1]; old.len() + 1];
     for at in (0..old.len()).rev() {
         for other in (0..new.len()).rev() {
-            common[at][other] = match old[at] == new[other] {
-                true => common[at + 1][other + 1] + 1,
-                false => common[at + 1][other].max(common[at][other + 1]),
+            common[at][other] = if old[at] == new[other] {
+                common[at + 1][other + 1] + 1
+            } else {
+                common[at + 1][other].max(common[at][other + 1])
             };
         }
     }

@@ -36,9 +36,10 @@ impl Policy {
                 Effect::Deny => denies_some |= has_some,
             }
         }
-        match allows_some {
-            true => Coverage::Part,
-            false => Coverage::Nothing,
+        if allows_some {
+            Coverage::Part
+        } else {
+            Coverage::Nothing
         }
     }
 }

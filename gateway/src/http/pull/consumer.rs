@@ -3,8 +3,9 @@
 use crate::gateway::Gateway;
 use crate::in_flight::{InFlight, MIN_EXTEND_MS, Now, Outcome, Transport};
 use crate::metrics::GroupSeries;
+use prombus::LockExt;
 use prombus::{Clock, Delivery, Subscription, SubscriptionControl};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// One group as it is pulled.
 pub(in crate::http) struct PullConsumer {
@@ -168,7 +169,7 @@ impl PullConsumer {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.guard()
     }
 }
 

@@ -3,11 +3,12 @@
 use super::consumer::{ConsumerGuard, PullConsumer};
 use crate::api_error::ApiError;
 use crate::gateway::Gateway;
+use prombus::LockExt;
 use prombus::{StartAt, SubscribeOptions};
 use prombus_api::Code;
 use prombus_api::frames::ErrorDetails;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 /// The most groups that are pulled at a time.
@@ -132,5 +133,5 @@ async fn sweep(shared: Weak<Mutex<Shared>>) {
 }
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+    shared.guard()
 }
