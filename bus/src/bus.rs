@@ -7,7 +7,7 @@ mod groups;
 
 pub use group_metrics::GroupMetrics;
 
-use crate::consumer::{Consumer, consume};
+use crate::consumer::Consumer;
 use crate::core::Core;
 use crate::error::{NotPublished, OpenError, SubscribeError};
 use crate::group::ownership::Nodes;
@@ -180,7 +180,8 @@ impl Bus {
     }
 
     /// Subscribes a handler. Success acknowledges, an error or a panic brings the event back with its text as the
-    /// reason. Up to [`SubscribeOptions::concurrency`] handlers run at a time.
+    /// reason. Up to [`SubscribeOptions::concurrency`] handlers run at a time, and the leases of those that take long
+    /// are extended.
     pub async fn subscribe_with<H, F, E>(
         &self,
         topic: &str,
@@ -195,7 +196,12 @@ impl Bus {
     {
         let (concurrency, manual_ack) = (options.concurrency, options.manual_ack);
         let subscription = self.subscribe(topic, group, options).await?;
-        Ok(consume(subscription, concurrency, manual_ack, handler))
+        Ok(Consumer::start(
+            subscription,
+            concurrency,
+            manual_ack,
+            handler,
+        ))
     }
 
     /// Closes the bus: nothing new is taken in or leased, groups are written down, tasks stop, and the store is

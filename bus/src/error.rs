@@ -8,7 +8,7 @@ mod schedule;
 mod schema;
 mod state;
 
-pub use effects::{DedupeError, ProjectorError};
+pub use effects::ProjectorError;
 pub(crate) use facts::quoted;
 pub use facts::{
     AlreadySettled, GroupMismatch, InvalidField, InvalidGroup, InvalidJson, InvalidPattern,
@@ -19,6 +19,7 @@ pub use facts::{
 pub use operations::{
     AckPublishError, AdminError, GroupError, OpenError, PublishError, SettleError, SubscribeError,
 };
+pub use prombus_consume::DedupeError;
 pub use prombus_schema::{Incompatible, InvalidSchema};
 pub use prombus_store::{
     CommitError, IdConflict, LimitReached, PositionMismatch, PositionOf, ReadError, SeqMismatch,

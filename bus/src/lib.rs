@@ -35,7 +35,6 @@ mod core;
 mod dead_letters;
 mod dedupe;
 pub mod error;
-mod event;
 mod exactly_once;
 mod filter;
 mod group;
@@ -60,9 +59,8 @@ mod typed;
 pub use bus::{Bus, GroupMetrics};
 pub use consumer::Consumer;
 pub use dead_letters::{DeadLetterMarks, redrive_id};
-pub use dedupe::{DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeStore, EmbeddedDedupe};
-pub use event::EventFields;
-pub use exactly_once::{EffectCounts, ExactlyOnce};
+pub use dedupe::EmbeddedDedupe;
+pub use exactly_once::ExactlyOnce;
 pub use filter::{FieldFilter, Filter, FilterFunction};
 pub use group::{
     Assignment, Attempt, Cursor, Ended, Explanation, GroupConfig, GroupCounts, GroupInfo, Lag,
@@ -82,6 +80,7 @@ pub use projector::{
     Emitter, ProcessProjector, ProcessState, ProcessStatus, Processes, Projector, ProjectorHandle,
     ProjectorInfo, ProjectorStatus, Rebuild,
 };
+pub use prombus_consume::{DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeStore, EffectCounts, EventFields};
 pub use prombus_schema::{Compatibility, Finding, Rule, UnknownCompatibility};
 pub use prombus_store::{
     Answer, Clock, Damage, DamageKind, Durability, Find, Id, LatestEvent, LockExt, Page, ReadError,

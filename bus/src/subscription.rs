@@ -10,6 +10,7 @@ mod subscribe;
 mod topic_queue;
 
 pub use ack_publish::{AckPublish, AckPublishFuture, AckPublishesFuture};
+pub(crate) use delivery::Lease;
 pub use delivery::{Context, Delivery};
 pub use options::SubscribeOptions;
 pub(crate) use subscribe::subscribe;

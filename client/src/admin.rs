@@ -4,11 +4,12 @@
 
 use crate::client::Client;
 use crate::error::RequestError;
-use crate::http_client::{ask, send};
+use crate::http_client::{ask, bad_reply, send};
 use http::Method;
 use prombus_api::http::{
     Body as _, Cursor, CursorList, Explanation, GroupChange, GroupInfo, GroupList, GroupQuery, Lag,
-    NamedGroup, Seek, SeekReply, TopicConfig, TopicInfo, TopicList,
+    NamedGroup, Node, NodeList, Seek, SeekReply, Shadow, ShadowReply, TopicConfig, TopicInfo,
+    TopicList,
 };
 use prombus_api::options::Position;
 
@@ -66,6 +67,13 @@ impl Client {
         self.ask_of("/explain", topic, Some(group)).await
     }
 
+    /// Where a group is.
+    pub async fn cursor(&self, topic: &str, group: &str) -> Result<Cursor, RequestError> {
+        let list: CursorList = self.ask_of("/cursors", topic, Some(group)).await?;
+        let found = list.cursors.into_iter().find(|found| found.group == group);
+        found.ok_or_else(|| bad_reply("the group's cursor is not among those listed"))
+    }
+
     /// Where the groups of a topic are.
     pub async fn cursors(&self, topic: &str) -> Result<Vec<Cursor>, RequestError> {
         let list: CursorList = self.ask_of("/cursors", topic, None).await?;
@@ -115,6 +123,23 @@ impl Client {
     /// Changes what belongs to a group and not to its members.
     pub async fn configure_group(&self, change: &GroupChange) -> Result<GroupInfo, RequestError> {
         ask(self.core(), Method::PATCH, "/groups", change.to_json()).await
+    }
+
+    /// Makes a shadow of a group: a throwaway group with the same settings that is fed a stretch of the topic again.
+    pub async fn shadow_group(&self, shadow: &Shadow) -> Result<ShadowReply, RequestError> {
+        ask(
+            self.core(),
+            Method::POST,
+            "/groups/shadow",
+            shadow.to_json(),
+        )
+        .await
+    }
+
+    /// The servers that share the store; none where the server has it for itself.
+    pub async fn nodes(&self) -> Result<Vec<Node>, RequestError> {
+        let list: NodeList = ask(self.core(), Method::GET, "/nodes", Vec::new()).await?;
+        Ok(list.nodes)
     }
 
     /// Removes a group. Events stay in the topic.
@@ -173,11 +198,16 @@ fn named(topic: &str, group: Option<&str>) -> String {
 }
 
 /// A name is a part of the path only where it has nothing that means something there.
-pub(crate) fn topic_target(topic: &str, behind: &str) -> Result<String, RequestError> {
+fn topic_target(topic: &str, behind: &str) -> Result<String, RequestError> {
+    Ok(format!("/topics/{}{behind}", topic_part(topic)?))
+}
+
+/// A name as a part of a path.
+pub(crate) fn topic_part(topic: &str) -> Result<&str, RequestError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if topic.is_empty() || !topic.bytes().all(is_plain) {
         let why = "a topic's name has letters, digits, dots, _ and - only";
         return Err(RequestError::BadRequest { why });
     }
-    Ok(format!("/topics/{topic}{behind}"))
+    Ok(topic)
 }

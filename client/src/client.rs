@@ -1,6 +1,6 @@
 //! The client: the handle that everything begins with.
 
-use crate::consumer::{Consumer, PartitionHooks, consume, consume_partitions};
+use crate::consumer::{Consumer, PartitionHooks, consume_partitions};
 use crate::core::{Core, Phase};
 use crate::endpoint::Endpoint;
 use crate::error::{ConnectError, SubscribeError};
@@ -139,7 +139,12 @@ impl Client {
     {
         let (concurrency, manual_ack) = (options.concurrency, options.manual_ack);
         let subscription = self.subscribe(topic, group, options).await?;
-        Ok(consume(subscription, concurrency, manual_ack, handler))
+        Ok(Consumer::start(
+            subscription,
+            concurrency,
+            manual_ack,
+            handler,
+        ))
     }
 
     /// The same for a group whose members share the partitions of a topic ([`SubscribeOptions::partitioned`] is set): the

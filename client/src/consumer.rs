@@ -1,58 +1,17 @@
-//! Handlers: a function that is called for each delivery, with its result as the answer.
+//! Handlers on a server's deliveries: how the loop of [`prombus_consume::Consumer`] takes and settles them, and hooks for
+//! partitions that come and go.
 
-use crate::subscription::{Delivery, Ended, Next, Subscription, SubscriptionControl};
-use std::any::Any;
+use crate::subscription::{Delivery, Ended, LeaseHandle, Next, Subscription, SubscriptionControl};
+use prombus_consume::{Delivered, Subscribed, handle};
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// A handler at work. Dropping it stops it at once; what it was doing comes again.
-pub struct Consumer {
-    control: SubscriptionControl,
-    subscription: Arc<Subscription>,
-    workers: JoinSet<()>,
-    stopping: watch::Sender<bool>,
-}
-
-/// Starts `concurrency` workers that take deliveries in turn.
-pub(crate) fn consume<H, F, E>(
-    subscription: Subscription,
-    concurrency: usize,
-    manual_ack: bool,
-    handler: H,
-) -> Consumer
-where
-    H: Fn(Delivery) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<(), E>> + Send + 'static,
-    E: fmt::Display + 'static,
-{
-    let control = subscription.control();
-    let subscription = Arc::new(subscription);
-    let handler = Arc::new(handler);
-    let (stopping, _) = watch::channel(false);
-    let mut workers = JoinSet::new();
-    for _ in 0..concurrency {
-        let (subscription, handler) = (subscription.clone(), handler.clone());
-        workers.spawn(work(
-            subscription,
-            handler,
-            manual_ack,
-            stopping.subscribe(),
-        ));
-    }
-    Consumer {
-        control,
-        subscription,
-        workers,
-        stopping,
-    }
-}
+pub type Consumer = prombus_consume::Consumer<Subscription>;
 
 /// What a consumer does when partitions come and go.
 pub trait PartitionHooks: Send + Sync + 'static {
@@ -78,28 +37,17 @@ where
     E: fmt::Display + 'static,
     P: PartitionHooks,
 {
-    let control = subscription.control();
-    let subscription = Arc::new(subscription);
-    let (stopping, mut stopped) = watch::channel(false);
-    let mut workers = JoinSet::new();
-    let served = subscription.clone();
-    workers.spawn(async move {
+    Consumer::with_worker(subscription, move |served, stopped| async move {
         let mut running = JoinSet::new();
-        loop {
-            let next = tokio::select! {
-                biased;
-                _ = stopped.wait_for(|stopping| *stopping) => break,
-                next = served.next_in_order() => next,
-            };
+        while let Some(next) = next_in_order(&served, stopped.clone()).await {
             match next {
-                None => break,
-                Some(Next::Delivery(delivery)) => {
+                Next::Delivery(delivery) => {
                     while running.len() >= concurrency {
                         running.join_next().await;
                     }
                     running.spawn(handle(delivery, &handler, manual_ack));
                 }
-                Some(Next::Assignment(assignment)) => {
+                Next::Assignment(assignment) => {
                     let topic = &assignment.topic;
                     if !assignment.revoked.is_empty() {
                         // What is under way may be of these partitions.
@@ -115,135 +63,73 @@ where
             }
         }
         while running.join_next().await.is_some() {}
-    });
-    Consumer {
-        control,
-        subscription,
-        workers,
-        stopping,
+    })
+}
+
+/// What comes next; `None` when no more will, or when it is to stop.
+async fn next_in_order(
+    served: &Arc<Subscription>,
+    mut stopped: watch::Receiver<bool>,
+) -> Option<Next> {
+    tokio::select! {
+        biased;
+        _ = stopped.wait_for(|stopping| *stopping) => None,
+        next = served.next_in_order() => next,
     }
 }
 
-impl Consumer {
-    /// The subscription's handle, to pause and resume.
-    pub fn control(&self) -> &SubscriptionControl {
-        &self.control
+impl Subscribed for Subscription {
+    type Delivery = Delivery;
+    type Control = SubscriptionControl;
+    type Ended = Ended;
+
+    async fn next(&self) -> Option<Delivery> {
+        Self::next(self).await
     }
 
-    /// Takes nothing new, waits for the handlers that run, and unsubscribes.
-    pub async fn stop(mut self) {
-        self.stopping.send_replace(true);
-        while self.workers.join_next().await.is_some() {}
-        // The workers are gone, so this is the only one left.
-        if let Some(subscription) = Arc::into_inner(self.subscription) {
-            subscription.unsubscribe().await;
-        }
+    fn control(&self) -> SubscriptionControl {
+        Self::control(self)
     }
 
-    /// Waits until no more deliveries come, and says why.
-    pub async fn ended(mut self) -> Option<Ended> {
-        while self.workers.join_next().await.is_some() {}
-        self.subscription.ended()
+    fn ended(&self) -> Option<Ended> {
+        Self::ended(self)
     }
-}
 
-impl fmt::Debug for Consumer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Consumer")
-            .field("subscription", &self.control)
-            .finish_non_exhaustive()
+    async fn unsubscribe(self) {
+        Self::unsubscribe(self).await;
     }
 }
 
-async fn work<H, F, E>(
-    subscription: Arc<Subscription>,
-    handler: Arc<H>,
-    manual_ack: bool,
-    mut stopping: watch::Receiver<bool>,
-) where
-    H: Fn(Delivery) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<(), E>> + Send + 'static,
-    E: fmt::Display + 'static,
-{
-    loop {
-        let delivery = tokio::select! {
-            biased;
-            _ = stopping.wait_for(|stopping| *stopping) => return,
-            delivery = subscription.next() => delivery,
-        };
-        let Some(delivery) = delivery else {
-            return;
-        };
-        handle(delivery, &*handler, manual_ack).await;
+impl Delivered for Delivery {
+    type Lease = LeaseHandle;
+
+    fn lease(&self) -> LeaseHandle {
+        self.handle()
+    }
+
+    fn lease_ms(&self) -> u64 {
+        self.context.ack_deadline_ms
+    }
+
+    fn topic(&self) -> &str {
+        self.event.topic()
+    }
+
+    fn id(&self) -> Cow<'_, str> {
+        Cow::Borrowed(self.event.id())
     }
 }
 
-/// Calls the handler for one delivery, and settles it by the result. The handler itself is called in here, so that a panic
-/// of it counts as one of its future.
-fn handle<H, F, E>(
-    delivery: Delivery,
-    handler: &H,
-    manual_ack: bool,
-) -> impl Future<Output = ()> + use<H, F, E>
-where
-    H: Fn(Delivery) -> F,
-    F: Future<Output = Result<(), E>>,
-    E: fmt::Display,
-{
-    let lease = delivery.handle();
-    let lease_ms = delivery.context.ack_deadline_ms;
-    let begun = catch_unwind(AssertUnwindSafe(|| handler(delivery)));
-    async move {
-        let handled = match begun {
-            // The handler is polled first, so most of them end before a timer is even made.
-            Ok(handling) => tokio::select! {
-                biased;
-                handled = CatchPanic(Box::pin(handling)) => handled,
-                () = keep_extending(lease_ms, |extend_ms| lease.extend(extend_ms)) => return,
-            },
-            Err(panic) => Err(panic),
-        };
-        match handled {
-            Ok(Ok(())) if manual_ack => {}
-            Ok(Ok(())) => lease.ack(),
-            Ok(Err(error)) => lease.nack(error.to_string(), None),
-            Err(panic) => lease.nack(panic_text(&*panic), None),
-        }
+impl prombus_consume::Lease for LeaseHandle {
+    fn ack(self) {
+        Self::ack(self);
     }
-}
 
-/// Extends a lease each time a third of it is over, for as long as it is awaited.
-async fn keep_extending(lease_ms: u64, extend: impl Fn(u64)) {
-    let pause = Duration::from_millis((lease_ms / 3).max(MIN_EXTEND_PAUSE_MS));
-    loop {
-        tokio::time::sleep(pause).await;
-        extend(lease_ms);
+    fn nack(self, reason: String) {
+        Self::nack(&self, reason, None);
     }
-}
 
-/// However short a lease is, it is not extended more often than this.
-const MIN_EXTEND_PAUSE_MS: u64 = 100;
-
-/// A future whose panic is its result.
-struct CatchPanic<F>(Pin<Box<F>>);
-
-impl<F: Future> Future for CatchPanic<F> {
-    type Output = Result<F::Output, Box<dyn Any + Send>>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // After a panic the future is never polled again, so nobody sees what it left half done.
-        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
-            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-            Ok(Poll::Pending) => Poll::Pending,
-            Err(panic) => Poll::Ready(Err(panic)),
-        }
+    fn extend(&self, extend_ms: u64) {
+        Self::extend(self, extend_ms);
     }
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panic: {}", text.unwrap_or("without a message"))
 }

@@ -1,5 +1,6 @@
 //! What can go wrong: one enum per operation, each with its `code()`, and messages that say what to do.
 
+use crate::subscription::Ended;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -151,6 +152,48 @@ pub enum RequestError {
     },
 }
 
+/// A topic was removed and made again while it was followed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "topic {topic} is another one now: its tail is at {tail_seq}, and {next_seq} was to be read next; begin again from 1"
+)]
+pub struct TopicReplaced {
+    /// The topic.
+    pub topic: String,
+    /// The position that was to be read next.
+    pub next_seq: u64,
+    /// The topic's newest position now.
+    pub tail_seq: u64,
+}
+
+/// Too many keys changed while a table was loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("too many keys of topic {topic} changed while its table was loaded; load it again")]
+pub struct StateMoved {
+    /// The topic.
+    pub topic: String,
+}
+
+/// Why a topic cannot be loaded or followed any further.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FollowError {
+    /// A request was not answered with what was asked for.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The server does not let one wait for more.
+    #[error(transparent)]
+    Refused(#[from] ServerError),
+    /// The topic was removed and made again.
+    #[error(transparent)]
+    TopicReplaced(#[from] TopicReplaced),
+    /// Too many keys changed while the table was loaded.
+    #[error(transparent)]
+    StateMoved(#[from] StateMoved),
+    /// The client ended.
+    #[error(transparent)]
+    Ended(Arc<ConnectError>),
+}
+
 /// Why there is no subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SubscribeError {
@@ -273,6 +316,39 @@ impl RequestError {
         match self {
             Self::Refused(error) => error.retry_after_ms,
             _ => None,
+        }
+    }
+}
+
+impl FollowError {
+    /// The word to branch on: the server's, or one of the client's own.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Request(error) => error.code(),
+            Self::Refused(error) => &error.code,
+            Self::TopicReplaced(_) => "topic_replaced",
+            Self::StateMoved(_) => "state_moved",
+            Self::Ended(error) => error.code(),
+        }
+    }
+}
+
+impl From<SubscribeError> for FollowError {
+    fn from(error: SubscribeError) -> Self {
+        match error {
+            SubscribeError::BadOption { why, .. } => RequestError::BadRequest { why }.into(),
+            SubscribeError::Refused(error) => error.into(),
+            SubscribeError::Ended(error) => Self::Ended(error),
+        }
+    }
+}
+
+impl From<Ended> for FollowError {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Unsubscribed => Self::Ended(Arc::new(ConnectError::Closed)),
+            Ended::Refused(error) => error.into(),
+            Ended::Client(error) => Self::Ended(error),
         }
     }
 }

@@ -46,13 +46,17 @@ mod consumer;
 mod core;
 mod endpoint;
 mod error;
+mod exactly_once;
 mod http_client;
 mod id;
 mod link;
 mod options;
 mod publish;
 mod reads;
+mod schedules;
+mod schemas;
 mod socket;
+mod state;
 mod subscription;
 mod token;
 mod typed;
@@ -60,24 +64,31 @@ mod typed;
 pub use client::Client;
 pub use consumer::{Consumer, PartitionHooks};
 pub use error::{
-    AckPublishError, BadUrl, BadValue, ConnectError, PublishError, RequestError, ServerError,
-    SettleError, SubscribeError,
+    AckPublishError, BadUrl, BadValue, ConnectError, FollowError, PublishError, RequestError,
+    ServerError, SettleError, StateMoved, SubscribeError, TopicReplaced,
 };
+pub use exactly_once::ExactlyOnce;
 pub use id::Id;
 pub use options::{ClientOptions, Reconnect, TlsOptions};
 pub use prombus_api::http::{
-    Age, Cursor, Durability, Explanation, GroupChange, GroupInfo, Lag, ListPage, ListQuery,
-    MemberInfo, Reason, Redrive, RedriveReply, RemovedLetters, SeekReply, StateItem, TopicConfig,
-    TopicInfo, WhichLetters,
+    Age, ChangedKey, Cursor, DiffPage, DiffQuery, Durability, Explanation, FindBy, FindQuery,
+    GroupChange, GroupInfo, Lag, ListPage, ListQuery, MemberInfo, Node, Pace, PendingSchedule,
+    Reason, Redrive, RedriveReply, RegisteredSchema, RemovedLetters, SchedulePage, SchedulesQuery,
+    SchemaCheck, SchemaFinding, SchemaSummary, SchemaVersion, SeekReply, Shadow, ShadowReply,
+    StateItem, TopicConfig, TopicInfo, TopicSchemas, WhichLetters,
 };
 pub use prombus_api::options::{Filter, Ordering, Position as StartAt};
+pub use prombus_consume::{
+    DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeError, DedupeStore, EffectCounts, EventFields,
+};
 pub use publish::{
     AlsoPublish, BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published,
 };
-pub use reads::{KeyPage, LoadState, Page};
+pub use reads::{KeyPage, Page};
+pub use state::{Follow, LoadState};
 pub use subscription::{
-    AckPublishFuture, Assignment, Context, Delivery, Ended, Event, EventFields, SubscribeOptions,
-    Subscription, SubscriptionControl,
+    AckPublishFuture, Assignment, Context, Delivery, Ended, Event, SubscribeOptions, Subscription,
+    SubscriptionControl,
 };
 pub use token::{Token, TokenProvider, TokenSource};
 pub use typed::{Topic, TypedSubscription};

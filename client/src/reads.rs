@@ -1,14 +1,15 @@
 //! What is stored: events from a place on, the latest of each key, keys as a table, and dead letters. Over HTTP.
 
-use crate::admin::topic_target;
+use crate::admin::topic_part;
 use crate::client::Client;
 use crate::error::RequestError;
 use crate::http_client::{ask, bad_reply};
 use crate::subscription::Event;
 use http::Method;
 use prombus_api::http::{
-    Body as _, EventPage, LatestPage, LatestQuery, ListPage, ListQuery, ReadQuery, Redrive,
-    RedriveReply, RemoveLettersQuery, RemovedLetters, WhichLetters,
+    Body as _, DiffPage, DiffQuery, EventPage, FindPage, FindQuery, LatestPage, LatestQuery,
+    ListPage, ListQuery, ReadQuery, Redrive, RedriveReply, RemoveLettersQuery, RemovedLetters,
+    StateItem, WhichLetters,
 };
 use prombus_api::options::Position;
 use serde_json::value::RawValue;
@@ -18,7 +19,7 @@ use serde_json::value::RawValue;
 pub struct Page {
     /// The events.
     pub events: Vec<Event>,
-    /// The position to go on from; `None` where there is no more yet.
+    /// The position to go on from, or behind for [`Client::find`]; `None` where there is no more yet.
     pub next_seq: Option<u64>,
 }
 
@@ -29,19 +30,6 @@ pub struct KeyPage {
     pub events: Vec<Event>,
     /// The key to go on behind; `None` where there is no more.
     pub next: Option<String>,
-}
-
-/// The state of a topic as it is loaded, page by page.
-#[derive(Debug)]
-pub struct LoadState<'a> {
-    client: &'a Client,
-    topic: String,
-    /// The topic's newest position when loading began.
-    position: u64,
-    after: Option<String>,
-    /// The partitions whose keys are loaded, where not all are.
-    partitions: Option<Vec<u32>>,
-    is_done: bool,
 }
 
 impl Client {
@@ -83,23 +71,58 @@ impl Client {
 
     /// Keys as a table: by prefix and by fields of their payloads, now or at a time.
     pub async fn list(&self, topic: &str, query: &ListQuery) -> Result<ListPage, RequestError> {
-        topic_target(topic, "")?;
-        let target = format!("/list/{topic}?{}", query.to_query());
+        let target = format!("/list/{}?{}", topic_part(topic)?, query.to_query());
         ask(self.core(), Method::GET, &target, Vec::new()).await
     }
 
-    /// Loads the latest event of every key. What comes after [`LoadState::position`] is followed by a subscription
-    /// from there on, or by [`Self::replay`].
-    pub async fn load_state(&self, topic: &str) -> Result<LoadState<'_>, RequestError> {
-        // Before the first page, so that nothing falls between the table and what follows it.
-        let position = self.topic(topic).await?.tail_seq;
-        Ok(LoadState {
-            client: self,
+    /// The state of a key as of a time in epoch milliseconds: `None` where it was not there, or deleted.
+    pub async fn state_at(
+        &self,
+        topic: &str,
+        key: &str,
+        at_ts: u64,
+    ) -> Result<Option<StateItem>, RequestError> {
+        // In the order of keys the key itself is the first of those that begin with it.
+        let query = ListQuery {
+            prefix: Some(key.to_owned()),
+            at: Some(at_ts),
+            limit: Some(1),
+            ..ListQuery::default()
+        };
+        let page = self.list(topic, &query).await?;
+        Ok(page.items.into_iter().find(|item| item.key == key))
+    }
+
+    /// The latest events of these keys in their order, without those that have none.
+    pub async fn latest_by_key(
+        &self,
+        topic: &str,
+        keys: &[&str],
+    ) -> Result<Vec<Event>, RequestError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let query = LatestQuery {
             topic: topic.to_owned(),
-            position,
-            after: None,
-            partitions: None,
-            is_done: false,
+            keys: keys.iter().map(|&key| key.to_owned()).collect(),
+            ..LatestQuery::default()
+        };
+        Ok(self.latest_of(&query).await?.events)
+    }
+
+    /// What changed between two times, of the keys that are compared for one page.
+    pub async fn diff(&self, topic: &str, query: &DiffQuery) -> Result<DiffPage, RequestError> {
+        let target = format!("/diff/{}?{}", topic_part(topic)?, query.to_query());
+        ask(self.core(), Method::GET, &target, Vec::new()).await
+    }
+
+    /// Events by a header or by a cause, in topics that index them.
+    pub async fn find(&self, query: &FindQuery) -> Result<Page, RequestError> {
+        let target = format!("/find?{}", query.to_query());
+        let page: FindPage = ask(self.core(), Method::GET, &target, Vec::new()).await?;
+        Ok(Page {
+            events: events(&page.events)?,
+            next_seq: page.next,
         })
     }
 
@@ -160,43 +183,6 @@ impl Client {
             events: events(&page.events)?,
             next: page.next,
         })
-    }
-}
-
-impl LoadState<'_> {
-    /// How many keys a page has at most.
-    const PAGE_KEYS: u64 = 1_000;
-
-    /// Loads only the keys of these partitions, as a consumer does to which they were assigned.
-    #[must_use]
-    pub fn of_partitions(mut self, partitions: &[u32]) -> Self {
-        self.partitions = Some(partitions.to_vec());
-        self
-    }
-
-    /// The last position that is certainly in what is loaded. Later ones may be in it already.
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
-    /// The next keys with their latest events; `None` when all were there.
-    pub async fn next_page(&mut self) -> Result<Option<Vec<Event>>, RequestError> {
-        if self.is_done {
-            return Ok(None);
-        }
-        let after = self.after.as_deref();
-        let mut page = self
-            .client
-            .latest_page(&self.topic, after, Self::PAGE_KEYS)
-            .await?;
-        if let Some(partitions) = &self.partitions {
-            let is_wanted = |partition: u32| partitions.contains(&partition);
-            page.events
-                .retain(|event| event.fields().partition.is_some_and(is_wanted));
-        }
-        self.is_done = page.next.is_none();
-        self.after = page.next;
-        Ok(Some(page.events))
     }
 }
 

@@ -11,8 +11,9 @@ pub(crate) mod shared;
 
 pub(crate) use ack_publish::AckPublish;
 pub use ack_publish::AckPublishFuture;
+pub(crate) use delivery::LeaseHandle;
 pub use delivery::{Context, Delivery};
-pub use event::{Event, EventFields};
+pub use event::Event;
 pub use options::SubscribeOptions;
 pub use partitions::Assignment;
 pub(crate) use settle::{AckRun, Confirm, PendingSettle, SettleOp};

@@ -20,4 +20,6 @@ pub use names::{MAX_NAME_BYTES, check_name};
 pub use position::{Position, PositionOwner};
 pub use projection::{Applied, Attempts, BATCH, Projection, ProjectionError, TaskLost};
 pub use runner::Runner;
+#[cfg(feature = "client")]
+pub use source::ClientSource;
 pub use source::{BusSource, Source, SourcePage};

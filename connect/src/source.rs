@@ -1,5 +1,11 @@
 //! Where a projector's events come from: one topic, in order.
 
+#[cfg(feature = "client")]
+mod client;
+
+#[cfg(feature = "client")]
+pub use client::ClientSource;
+
 use crate::error::SourceError;
 use crate::event::Event;
 use prombus::error::FollowError;

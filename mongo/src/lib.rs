@@ -21,6 +21,8 @@ pub use mirror::{Mirror, MirrorOptions};
 /// The driver itself, of the version that this crate uses.
 pub use mongodb;
 pub use outbox::{Drainer, DrainerOptions, Outbox};
+#[cfg(feature = "client")]
+pub use prombus_connect::ClientSource;
 pub use prombus_connect::{
     Applied, BATCH, BusSource, Event, Position, Projection, Runner, Source, SourcePage,
 };

@@ -14,6 +14,8 @@ pub use changelog::{Changelog, ChangelogOptions};
 pub use database::{BUSY_TIMEOUT_MS, open, open_existing};
 pub use dedupe::SqliteDedupe;
 pub use outbox::{Drainer, DrainerOptions, Outbox};
+#[cfg(feature = "client")]
+pub use prombus_connect::ClientSource;
 pub use prombus_connect::{
     Applied, BATCH, BusSource, Event, MAX_NAME_BYTES, Position, Projection, Runner, Source,
     SourcePage,

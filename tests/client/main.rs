@@ -4,7 +4,11 @@
 
 mod ack_publish;
 mod admin;
+mod connectors;
+mod exactly_once;
 mod partitions;
+mod registry;
+mod state;
 mod stream;
 
 use prombus::{Bus, BusOptions, SystemClock};
@@ -61,8 +65,17 @@ struct Running {
 
 impl Running {
     async fn start(store: Arc<dyn Store>, auth: Authenticator, address: &str) -> Self {
+        Self::start_with(store, auth, address, GatewayOptions::default()).await
+    }
+
+    async fn start_with(
+        store: Arc<dyn Store>,
+        auth: Authenticator,
+        address: &str,
+        options: GatewayOptions,
+    ) -> Self {
         let bus = Bus::open(store, BusOptions::default()).unwrap();
-        let gateway = Gateway::new(bus, auth, GatewayOptions::default()).unwrap();
+        let gateway = Gateway::new(bus, auth, options).unwrap();
         let address: SocketAddr = address.parse().unwrap();
         let server = Server::bind(gateway.clone(), &[address]).await.unwrap();
         let address = server.addresses().unwrap()[0];

@@ -63,10 +63,11 @@ const ROOMS: &[Room] = &[
             optional: &[],
         }),
     },
+    room("prombus-consume", "consume", Uses::Only(&["prombus-store"])),
     room(
         "prombus",
         "bus",
-        Uses::Only(&["prombus-schema", "prombus-store"]),
+        Uses::Only(&["prombus-consume", "prombus-schema", "prombus-store"]),
     ),
     room("prombus-api", "api", Uses::Only(&[])),
     room(
@@ -74,7 +75,11 @@ const ROOMS: &[Room] = &[
         "gateway",
         Uses::Only(&["prombus-api", "prombus"]),
     ),
-    room("prombus-client", "client", Uses::Only(&["prombus-api"])),
+    room(
+        "prombus-client",
+        "client",
+        Uses::Only(&["prombus-api", "prombus-consume"]),
+    ),
     room(
         "prombus-connect",
         "connect",
@@ -222,7 +227,7 @@ mod tests {
         }
         assert_eq!(
             below("prombus"),
-            BTreeSet::from(["prombus-schema", "prombus-store"])
+            BTreeSet::from(["prombus-consume", "prombus-schema", "prombus-store"])
         );
     }
 

@@ -11,6 +11,7 @@ const ENTRIES: &[&str] = &[
     "cli/",
     "client/",
     "connect/",
+    "consume/",
     "deploy/",
     "docs/",
     "fuzz/",

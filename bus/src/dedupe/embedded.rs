@@ -8,9 +8,8 @@
 mod maintenance;
 mod slot;
 
-use super::DedupeStore;
-use crate::error::DedupeError;
 use maintenance::Maintenance;
+use prombus_consume::{DedupeError, DedupeStore};
 use prombus_store::{Answer, Batch, Change, Clock, CommitError, Expect, LimitReached, Store};
 use slot::{Slot, slot_key};
 use std::fmt;

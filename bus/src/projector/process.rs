@@ -6,9 +6,9 @@ mod processes;
 pub use processes::{ProcessState, ProcessStatus, Processes};
 
 use super::{Emitter, Projector};
-use crate::event::EventFields;
 use crate::publish::PublishOptions;
 use heartbeat::Heartbeat;
+use prombus_consume::EventFields;
 use prombus_store::StoredEvent;
 use std::sync::Arc;
 

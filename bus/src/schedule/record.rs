@@ -2,8 +2,8 @@
 //! has the due time as its ts, the payload, sid, tags, causes and headers of the event that it is to become, and one more
 //! header with the rest. A tombstone says that it was published or removed.
 
-use crate::event::EventFields;
 use crate::topic::TopicConfig;
+use prombus_consume::EventFields;
 use prombus_store::{Batch, Draft, ExpectedPosition, StoredEvent};
 use serde::{Deserialize, Serialize};
 

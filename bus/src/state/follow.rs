@@ -6,8 +6,9 @@ use crate::core::{Closing, Core};
 use crate::error::{FollowError, InvalidField, TopicReplaced, UnknownTopic};
 use crate::names::check_topic;
 use crate::partition::PartitionSet;
+use prombus_consume::Ahead;
 use prombus_store::{Page, ReadFrom, ReadLimit, Store, StoredEvent, TailWatch};
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,13 +28,6 @@ pub struct Follow {
     ahead: Ahead,
     /// The partitions whose events are wanted, where not all are.
     partitions: Option<PartitionSet>,
-}
-
-/// What a follower knows already: for some keys, everything up to a position.
-#[derive(Default)]
-pub(super) struct Ahead {
-    by_key: HashMap<String, u64>,
-    last_seq: u64,
 }
 
 impl Bus {
@@ -130,7 +124,8 @@ impl Follow {
                 .into());
             }
             let went_on = page.next_seq > self.next_seq;
-            self.ahead.leave_out(&mut page.events, self.next_seq);
+            self.ahead
+                .leave_out(&mut page.events, self.next_seq, key_and_seq);
             if let Some(partitions) = &self.partitions {
                 page.events.retain(|event| partitions.holds(event));
             }
@@ -146,27 +141,8 @@ impl Follow {
     }
 }
 
-impl Ahead {
-    pub(super) fn new(by_key: HashMap<String, u64>) -> Self {
-        let last_seq = by_key.values().copied().max().unwrap_or(0);
-        Self { by_key, last_seq }
-    }
-
-    fn leave_out(&mut self, events: &mut Vec<StoredEvent>, next_seq: u64) {
-        if self.by_key.is_empty() {
-            return;
-        }
-        if next_seq > self.last_seq {
-            self.by_key = HashMap::new();
-            return;
-        }
-        let known = &self.by_key;
-        let is_known = |event: &StoredEvent| {
-            let known_seq = event.key().and_then(|key| known.get(&*key).copied());
-            known_seq.is_some_and(|seq| event.seq() <= seq)
-        };
-        events.retain(|event| !is_known(event));
-    }
+fn key_and_seq(event: &StoredEvent) -> (Option<Cow<'_, str>>, u64) {
+    (event.key(), event.seq())
 }
 
 impl fmt::Debug for Follow {

@@ -1,26 +1,22 @@
 //! Loading the state of a topic: its table of keys first, then the events from exactly there on.
 //!
-//! Keys may change while the table is read. What was read of a key then is newer than the position that the table
-//! counts from, so its events up to there are left out when the topic is followed: every change is in the table or
-//! follows, never both and never neither.
+//! Keys may change while the table is read; [`Ahead`] keeps what was read early from coming again.
 
 use super::KeyState;
-use super::follow::{Ahead, Follow};
+use super::follow::Follow;
 use super::latest::{KeyRange, page_with_tombstones};
 use super::snapshot::{Marker, SnapshotRecord, marker_key};
 use crate::bus::Bus;
 use crate::core::Core;
 use crate::error::{FollowError, StateError, StateMoved};
 use crate::partition::PartitionSet;
+use prombus_consume::Ahead;
 use prombus_store::StoredEvent;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 /// How many keys one page has at most; large payloads make it shorter.
 const LOAD_PAGE_KEYS: usize = 32_768;
-/// The most keys that may change while a table is loaded.
-const MAX_AHEAD_KEYS: usize = 1 << 20;
 
 /// A table that is being loaded.
 pub struct LoadState {
@@ -32,7 +28,7 @@ pub struct LoadState {
     range: KeyRange,
     /// The partitions whose keys are loaded, where not all are.
     partitions: Option<PartitionSet>,
-    ahead: HashMap<String, u64>,
+    ahead: Ahead,
     is_read: bool,
 }
 
@@ -69,7 +65,7 @@ impl Bus {
                 ..KeyRange::default()
             },
             partitions: None,
-            ahead: HashMap::new(),
+            ahead: Ahead::default(),
             is_read: false,
         })
     }
@@ -112,7 +108,7 @@ impl LoadState {
                 .iter()
                 .filter_map(|event| self.take(event))
                 .collect();
-            if self.ahead.len() > MAX_AHEAD_KEYS {
+            if self.ahead.is_too_much() {
                 return Err(self.moved());
             }
             match page.next {
@@ -130,9 +126,7 @@ impl LoadState {
     pub fn follow(self) -> Result<Follow, FollowError> {
         let from_seq = self.position + 1;
         let follow = Follow::new(&self.core, &self.topic, from_seq)?;
-        Ok(follow
-            .without(Ahead::new(self.ahead))
-            .of_partitions(self.partitions))
+        Ok(follow.without(self.ahead).of_partitions(self.partitions))
     }
 
     /// Takes a record of the table in, and notes if it is newer than the table.
@@ -154,7 +148,7 @@ impl LoadState {
             return None;
         }
         if seq > self.position {
-            self.ahead.insert(key, seq);
+            self.ahead.note(key, seq);
         }
         state
     }

@@ -1,10 +1,10 @@
 //! One delivered event, and the ways to settle it.
 
 use crate::error::{InvalidPayload, LeaseLost, SettleError, UnknownId};
-use crate::event::EventFields;
 use crate::group::inbox::{Inbox, LeaseId, Message, Nack};
 use crate::group::state::{Retry, Settled};
 use crate::group::subscriber::TakenEvent;
+use prombus_consume::EventFields;
 use prombus_store::StoredEvent;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Delivery {
     pub event: StoredEvent,
     /// The circumstances.
     pub context: Context,
-    pub(super) lease: Lease,
+    pub(crate) lease: Lease,
 }
 
 /// The circumstances of a delivery.
@@ -36,7 +36,7 @@ pub struct Context {
 
 /// The lease of a delivery, without its event.
 #[derive(Debug, Clone)]
-pub(crate) struct Lease {
+pub struct Lease {
     pub(super) inbox: Arc<Inbox>,
     pub(super) name: LeaseId,
 }
@@ -128,10 +128,6 @@ impl Delivery {
     pub async fn extend_confirmed(&self, extend_ms: u64) -> Result<(), SettleError> {
         let message = Message::Extend(self.lease.name, extend_ms);
         self.lease.confirm(message, &self.event).await
-    }
-
-    pub(crate) fn lease(&self) -> Lease {
-        self.lease.clone()
     }
 }
 

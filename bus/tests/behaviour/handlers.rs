@@ -158,3 +158,30 @@ async fn manual_acknowledgement_is_left_to_the_handler() {
     bus.close().await.expect("closed");
     assert_eq!(consumer.ended().await, Some(Ended::BusClosed));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_takes_longer_than_its_lease_keeps_it() {
+    let bus = bus();
+    publish(&bus, "t", 1).await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let handler = move |_: Delivery| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async {
+            sleep(20_000).await;
+            Ok::<(), Infallible>(())
+        }
+    };
+    let options = SubscribeOptions {
+        ack_timeout_ms: Some(2_000),
+        ..earliest()
+    };
+    let consumer = bus
+        .subscribe_with("t", "g", options, handler)
+        .await
+        .expect("subscribed");
+    sleep(25_000).await;
+    let group = bus.group("t", "g").await.expect("it exists");
+    assert_eq!((calls.load(Ordering::SeqCst), group.cursor), (1, 1));
+    consumer.stop().await;
+}

@@ -1,16 +1,17 @@
 //! One delivered event, and the ways to settle it.
 
-use super::event::{Event, EventFields};
+use super::event::Event;
 use super::settle::SettleOp;
 use super::shared::Shared;
 use crate::error::{BadValue, SettleError};
+use prombus_consume::EventFields;
 use serde::Deserialize;
 use std::fmt;
 use std::sync::Arc;
 
 /// An event that was leased to this subscription. Unless it is settled, its lease runs out and it comes again.
 ///
-/// PendingSettle it after the connection broke: an acknowledgement is sent with the next connection, for the server takes
+/// It may be settled after the connection broke: an acknowledgement is sent with the next connection, for the server takes
 /// it if nobody else has the event by then. Everything else is left undone, because the event comes again anyway.
 #[must_use = "a delivery that is not settled comes again"]
 pub struct Delivery {
@@ -122,7 +123,7 @@ impl Delivery {
 }
 
 /// Settles a delivery that somebody else has.
-pub(crate) struct LeaseHandle {
+pub struct LeaseHandle {
     event: Event,
     lease: Lease,
 }

@@ -4,9 +4,9 @@ use crate::error::BadValue;
 use crate::id::Id;
 use prombus_api::frames::EventFrame;
 use prombus_api::{ParseError, Record};
+use prombus_consume::EventFields;
 use serde::Deserialize;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,26 +23,6 @@ pub struct Event {
     json: Span,
     seq: u64,
     ts: u64,
-}
-
-/// What a publisher said about an event beside id, time, key and payload.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-pub struct EventFields {
-    /// Boot or session id of the publisher.
-    #[serde(default)]
-    pub sid: Option<String>,
-    /// Only where the topic is partitioned.
-    #[serde(default)]
-    pub partition: Option<u32>,
-    /// Names and values.
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
-    /// Ids of the events that caused this one.
-    #[serde(default)]
-    pub caused_by: Vec<String>,
-    /// Free labels.
-    #[serde(default)]
-    pub tags: Vec<String>,
 }
 
 /// A piece of the message.
@@ -139,8 +119,7 @@ impl Event {
 
     /// What its publisher said about it: headers, tags and the like.
     pub fn fields(&self) -> EventFields {
-        // The server sends records as they were stored, so what cannot be read counts as absent.
-        serde_json::from_str(self.json()).unwrap_or_default()
+        EventFields::from_record(self.json().as_bytes())
     }
 
     pub(super) fn shared_topic(&self) -> &Arc<str> {
@@ -196,6 +175,7 @@ impl fmt::Debug for Event {
 mod tests {
     use super::*;
     use prombus_api::frames::{ServerFrame, ServerFrames};
+    use std::collections::BTreeMap;
 
     #[test]
     fn an_event_is_read_from_the_message_it_came_in() {

@@ -10,9 +10,9 @@
 //!   the last of those that the input holds, at its beginning where it holds none. So nothing is emitted twice.
 
 use super::{Checkpoint, Exit, PAGE, Runner};
-use crate::event::EventFields;
 use crate::projector::record::ProjectorRecord;
 use crate::projector::{Projector, Rebuild};
+use prombus_consume::EventFields;
 use prombus_store::{Find, ReadError, ReadFrom, ReadLimit, StoredEvent, TopicInfo};
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The fields of a stored event that its head does not point at, read from its JSON.
+//! The fields of an event that its head does not point at, read from its JSON.
 
 use prombus_store::StoredEvent;
 use serde::Deserialize;
@@ -25,8 +25,13 @@ pub struct EventFields {
 }
 
 impl EventFields {
-    /// Reads them. Whatever the log gives back was written as JSON, so what cannot be read counts as absent.
+    /// Reads those of a stored event.
     pub fn of(event: &StoredEvent) -> Self {
-        serde_json::from_slice(event.json_bytes()).unwrap_or_default()
+        Self::from_record(event.json_bytes())
+    }
+
+    /// Reads them from a record. Records were written as JSON by the bus, so what cannot be read counts as absent.
+    pub fn from_record(json: &[u8]) -> Self {
+        serde_json::from_slice(json).unwrap_or_default()
     }
 }

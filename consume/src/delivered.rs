@@ -1,0 +1,57 @@
+//! What a handler's loop has to know of a subscription and of what it brings.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::Future;
+
+/// A stream of deliveries that several workers may take from.
+pub trait Subscribed: Send + Sync + Sized + 'static {
+    /// What it brings.
+    type Delivery: Delivered;
+    /// A handle to it that can be given to others.
+    type Control: fmt::Debug + Send + Sync + 'static;
+    /// Why no more deliveries come.
+    type Ended;
+
+    /// The next delivery; `None` when no more will come. Letting go of the future loses nothing.
+    fn next(&self) -> impl Future<Output = Option<Self::Delivery>> + Send;
+
+    /// A handle for others.
+    fn control(&self) -> Self::Control;
+
+    /// Why no more deliveries come, where that is so.
+    fn ended(&self) -> Option<Self::Ended>;
+
+    /// Ends it, and waits until its leases are free.
+    fn unsubscribe(self) -> impl Future<Output = ()> + Send;
+}
+
+/// A delivered event.
+pub trait Delivered: Send + 'static {
+    /// What settles it while a handler has it.
+    type Lease: Lease;
+
+    /// Its lease.
+    fn lease(&self) -> Self::Lease;
+
+    /// How long the lease was when it was given.
+    fn lease_ms(&self) -> u64;
+
+    /// The event's topic.
+    fn topic(&self) -> &str;
+
+    /// The event's id.
+    fn id(&self) -> Cow<'_, str>;
+}
+
+/// The right to settle a delivery that somebody else has.
+pub trait Lease: Send + Sync + 'static {
+    /// The event is done.
+    fn ack(self);
+
+    /// The event failed; it comes again after a backoff.
+    fn nack(self, reason: String);
+
+    /// It takes longer: the deadline moves to `extend_ms` from now.
+    fn extend(&self, extend_ms: u64);
+}
