@@ -102,7 +102,7 @@ impl Dispatcher {
             }
             Request::Pause(name) => self.pause(name, corr, true),
             Request::Resume(name) => self.pause(name, corr, false),
-            Request::Revoked(revoked) => self.confirm_revoked(revoked, corr),
+            Request::Revoked(revoked) => self.confirm_revoked(revoked, corr).await,
             Request::Subscribe(subscribe) => self.subscribe(subscribe, corr).await,
             Request::Unsubscribe(name) => self.unsubscribe(name, corr).await,
         };
@@ -275,13 +275,14 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// REVOKED: the client is done with partitions. What it settled of them before counts first.
-    fn confirm_revoked(
+    /// REVOKED: the client is done with partitions. What it settled of them before counts first, and reaches the group's
+    /// owner by another way, so it is waited for.
+    async fn confirm_revoked(
         &mut self,
         revoked: &Partitions<'_>,
         corr: Option<&str>,
     ) -> Result<(), ApiError> {
-        self.flush();
+        self.wait_for_replies().await;
         let (member, _) = self
             .subscriptions
             .find_for(&revoked.topic, &revoked.group)?;

@@ -90,6 +90,48 @@ async fn partitions_are_assigned_before_their_events_and_handed_over_when_confir
     assert_eq!((group.lag, group.partitions), (0, Some(8)));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_settled_before_revoked_is_not_handed_over() {
+    let served = serve().await;
+    let config = TopicConfig {
+        partitions: Some(8),
+        ..TopicConfig::default()
+    };
+    let bus = served.gateway.bus();
+    bus.create_topic("t", &config).await.expect("made");
+    let mut one = served.connect().await;
+    for number in 0..90 {
+        let frame = json!({"op":"PUBLISH","topic":"t","payload":number,"opts":{"key":format!("k{number}")}});
+        assert_eq!(one.ask(frame).await["op"], "OK");
+    }
+    let options = json!({"from":"earliest","partitioned":true});
+    one.send(json!({"op":"SUBSCRIBE","topic":"t","group":"g","opts":options,"corr":"s"}))
+        .await;
+    while one.events.len() < 90 {
+        let frame = one.frame().await;
+        if frame["op"] == "EVENT" {
+            one.events.push_back(frame);
+        }
+    }
+    let held: Vec<Value> = one.events.drain(..).collect();
+    one.subscribe("u", "g", json!({})).await;
+    let mut two = served.connect().await;
+    two.subscribe("t", "g", options).await;
+    let revoke = frame_of(&mut one, "REVOKE").await;
+    // Acknowledgements of one topic share a batch, so others in between make each of these a command of its own.
+    let mut frames = Vec::new();
+    for event in &held {
+        frames.push(settle("ACK", event));
+        frames.push(json!({"op":"ACK","topic":"u","group":"g","id":"x"}));
+    }
+    frames.push(json!({"op":"REVOKED","topic":"t","group":"g","partitions":revoke["partitions"],"corr":"r"}));
+    one.send(Value::Array(frames)).await;
+    let assign = frame_of(&mut two, "ASSIGN").await;
+    assert_eq!(numbers(&assign), numbers(&revoke));
+    let group = bus.group("t", "g").await.expect("a group");
+    assert_eq!((group.lag, group.counts.delivered), (0, 90));
+}
+
 #[tokio::test]
 async fn what_makes_no_sense_is_refused() {
     let served = serve().await;
