@@ -45,9 +45,10 @@ fmt-check: ## Check that the code is formatted
 lint: ## Run clippy on everything, with warnings as errors
 	cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
 
-features: ## Check that each store builds without the others
+features: ## Check that each store builds without the others, and the server without optional features
 	cargo check $(LOCKED) -p prombus-store --no-default-features --features memory
 	cargo check $(LOCKED) -p prombus-log --no-default-features
+	cargo check $(LOCKED) -p prombus-cli --tests
 
 unit: ## Run all tests but those in the documentation
 	$(RUN_TESTS) $(CARGO_FLAGS) --tests

@@ -6,9 +6,11 @@
 mod environment;
 pub(crate) mod listen;
 mod projectors;
+mod telemetry;
 mod topics;
 
 pub(crate) use projectors::ProjectorsConfig;
+pub(crate) use telemetry::TelemetryConfig;
 pub(crate) use topics::TopicEntry;
 
 use anyhow::{Context, bail};
@@ -56,6 +58,8 @@ pub(crate) struct Config {
     pub(crate) topics: Vec<TopicEntry>,
     /// The built-in projectors.
     pub(crate) projectors: ProjectorsConfig,
+    /// Where traces go.
+    pub(crate) telemetry: TelemetryConfig,
 }
 
 /// How logs are written.
@@ -86,6 +90,7 @@ impl Default for Config {
             limits: LimitsConfig::default(),
             topics: Vec::new(),
             projectors: ProjectorsConfig::default(),
+            telemetry: TelemetryConfig::default(),
         }
     }
 }
@@ -121,6 +126,7 @@ impl Config {
 
     fn check(&self) -> anyhow::Result<()> {
         self.limits.check()?;
+        self.telemetry.check()?;
         self.auth.authenticator(crate::jwks::at)?;
         for topic in &self.topics {
             topic.check()?;

@@ -5,6 +5,8 @@ mod banner;
 mod cluster;
 mod mirror;
 mod projectors;
+#[cfg(feature = "otlp")]
+mod telemetry;
 mod topics;
 
 use crate::config::Config;
@@ -45,11 +47,14 @@ where
         }
         let bus = Bus::open(store, bus_options(config))?;
         topics::declare(&bus, config).await?;
-        let gateway = Gateway::new(
-            bus.clone(),
-            authenticator(config).await?,
-            gateway_options(config),
-        )?;
+        #[cfg(feature = "otlp")]
+        let (spans, exporter) = telemetry::start(&config.telemetry)?;
+        let options = GatewayOptions {
+            #[cfg(feature = "otlp")]
+            spans,
+            ..gateway_options(config)
+        };
+        let gateway = Gateway::new(bus.clone(), authenticator(config).await?, options)?;
         let tls = config.tls.clone().map(Tls::load).transpose()?;
         let server = Server::bind(gateway.clone(), &config.listen).await.context(
             "another server may be running there: stop it, or choose another address with --listen",
@@ -66,6 +71,10 @@ where
         let beside = tokio::spawn(beside(bus.clone()));
         let ack_write_failures = tokio::spawn(ack_write_failures::log_changes(bus.watch_unwritten_groups()));
         let exit_code = serve_until_signal(signals, &gateway, &bus, server).await;
+        #[cfg(feature = "otlp")]
+        if let Some(exporter) = exporter {
+            exporter.stop().await;
+        }
         beside.abort();
         ack_write_failures.abort();
         drop(projectors);

@@ -41,6 +41,9 @@ pub struct GatewayOptions {
     pub request_timeout_ms: u64,
     /// How long connections get to wind down once the server begins to drain.
     pub drain_timeout_ms: u64,
+    /// Where spans of events that are part of a trace go.
+    #[cfg(feature = "otlp")]
+    pub spans: Option<crate::spans::Spans>,
 }
 
 /// The shared state of a server.
@@ -76,6 +79,8 @@ impl Default for GatewayOptions {
             pong_timeout_ms: 20_000,
             request_timeout_ms: 30_000,
             drain_timeout_ms: 10_000,
+            #[cfg(feature = "otlp")]
+            spans: None,
         }
     }
 }
@@ -101,6 +106,9 @@ impl Gateway {
             bus,
             auth,
             topic_limits: TopicLimits::new(options.limits.topic_publish, rates),
+            #[cfg(feature = "otlp")]
+            metrics: Metrics::new().with_spans(options.spans.clone()),
+            #[cfg(not(feature = "otlp"))]
             metrics: Metrics::new(),
             history: History::default(),
             started_ms: options.clock.now_ms(),

@@ -3,6 +3,8 @@
 
 use crate::gateway::Gateway;
 use crate::metrics::GroupSeries;
+#[cfg(feature = "otlp")]
+use crate::spans::OpenSpan;
 use prombus::Delivery;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -61,6 +63,9 @@ struct Lease {
     delivered_ms: u64,
     lease_ms: u64,
     deadline_ms: u64,
+    /// Ends when the event is settled, where it is part of a trace.
+    #[cfg(feature = "otlp")]
+    span: Option<OpenSpan>,
 }
 
 /// How a delivery ended.
@@ -108,6 +113,12 @@ impl InFlight {
             delivered_ms: now.monotonic_ms,
             lease_ms: delivery.context.ack_deadline_ms,
             deadline_ms,
+            #[cfg(feature = "otlp")]
+            span: gateway
+                .options
+                .spans
+                .as_ref()
+                .and_then(|spans| spans.delivered(delivery, &self.group, now.wall_ms)),
         };
         let hash = self.hash(&event.id());
         self.deadlines.push_back((deadline_ms, hash));
@@ -132,9 +143,17 @@ impl InFlight {
             }
             return;
         }
-        let Some(held) = self.remove(hash) else {
+        #[cfg_attr(
+            not(feature = "otlp"),
+            allow(unused_mut, reason = "the span is taken out")
+        )]
+        let Some(mut held) = self.remove(hash) else {
             return;
         };
+        #[cfg(feature = "otlp")]
+        if let Some(span) = held.span.take() {
+            span.settled(outcome == Outcome::Acked, now.wall_ms);
+        }
         let series = &held.origin.series;
         if outcome == Outcome::Nacked {
             return series.nacked.increment();

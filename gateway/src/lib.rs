@@ -36,6 +36,8 @@ mod origin;
 mod peer;
 mod server;
 mod session;
+#[cfg(feature = "otlp")]
+pub mod spans;
 mod throttled;
 mod tls;
 mod to_bus;

@@ -44,6 +44,9 @@ pub struct Metrics {
     running_groups: Gauge,
     topics: Bounded<Arc<str>, TopicSeries>,
     groups: Bounded<(Arc<str>, Arc<str>), GroupSeries>,
+    /// Counts what became of spans.
+    #[cfg(feature = "otlp")]
+    spans: Option<crate::spans::Spans>,
 }
 
 impl Metrics {
@@ -61,7 +64,15 @@ impl Metrics {
             running_groups: Gauge::default(),
             topics: Bounded::new(MAX_TOPIC_SERIES),
             groups: Bounded::new(MAX_GROUP_SERIES),
+            #[cfg(feature = "otlp")]
+            spans: None,
         }
+    }
+
+    /// Also says what becomes of these spans.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn with_spans(self, spans: Option<crate::spans::Spans>) -> Self {
+        Self { spans, ..self }
     }
 
     /// The series of a topic, to be looked up once and kept.
@@ -156,7 +167,25 @@ impl Metrics {
         text.head("build_info", "gauge", "The version of the server.");
         let version = Labels::new(&[("version", env!("CARGO_PKG_VERSION"))]);
         text.sample(&version, 1);
+        #[cfg(feature = "otlp")]
+        self.render_spans(&mut text);
         text.finish()
+    }
+
+    /// Only where spans are sent to somebody.
+    #[cfg(feature = "otlp")]
+    fn render_spans(&self, text: &mut Text) {
+        let Some(spans) = &self.spans else {
+            return;
+        };
+        let help = "Spans that the collector took, and those that were lost because it was away.";
+        text.head("otlp_spans_total", "counter", help);
+        for (result, counter) in [
+            ("exported", &spans.counts().exported),
+            ("dropped", &spans.counts().dropped),
+        ] {
+            text.sample(&Labels::new(&[("result", result)]), counter.get());
+        }
     }
 
     fn render_all(

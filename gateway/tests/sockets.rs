@@ -9,6 +9,9 @@ mod support;
 mod ack_publish;
 #[path = "sockets/auth.rs"]
 mod auth;
+#[cfg(feature = "otlp")]
+#[path = "http/collector.rs"]
+mod collector;
 #[path = "sockets/delivery.rs"]
 mod delivery;
 #[path = "sockets/drain.rs"]
@@ -37,3 +40,6 @@ mod schemas;
 mod settle;
 #[path = "sockets/slow_clients.rs"]
 mod slow_clients;
+#[cfg(feature = "otlp")]
+#[path = "sockets/spans.rs"]
+mod spans;

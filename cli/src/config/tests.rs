@@ -229,3 +229,25 @@ fn secrets_come_from_files() {
     let error = refused("", &[("PROMBUS_JWT_SECRET_FILE", "no-such-file")], "");
     assert!(error.contains("no-such-file"), "{error}");
 }
+
+#[cfg(feature = "otlp")]
+#[test]
+fn a_collector_is_named_in_the_file_or_the_environment() {
+    let file = "[telemetry]\notlp_endpoint = \"http://127.0.0.1:4318\"";
+    let config = load(file, &[], "").expect("a configuration");
+    let endpoint = config.telemetry.otlp_endpoint.as_deref();
+    assert_eq!(endpoint, Some("http://127.0.0.1:4318"));
+    let environment = [("PROMBUS_TELEMETRY__OTLP_ENDPOINT", "http://collector:4318")];
+    let config = load(file, &environment, "").expect("a configuration");
+    let endpoint = config.telemetry.otlp_endpoint.as_deref();
+    assert_eq!(endpoint, Some("http://collector:4318"));
+    let file = "[telemetry]\notlp_endpoint = \"https://collector:4318\"";
+    assert!(refused(file, &[], "").contains("only http:// is spoken"));
+}
+
+#[cfg(not(feature = "otlp"))]
+#[test]
+fn a_collector_needs_a_binary_that_can_reach_it() {
+    let file = "[telemetry]\notlp_endpoint = \"http://127.0.0.1:4318\"";
+    assert!(refused(file, &[], "").contains("--features otlp"));
+}

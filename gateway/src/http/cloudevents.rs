@@ -4,7 +4,8 @@
 use super::call::Call;
 use super::events::event_by_id;
 use super::publish::{
-    event_headers, has_idempotency_key, has_if_match, published_reply, schedule, with_if_match,
+    event_headers, has_idempotency_key, has_if_match, published_reply, schedule, store_one,
+    with_if_match,
 };
 use super::reply;
 use crate::api_error::ApiError;
@@ -96,10 +97,7 @@ async fn one(call: &Call, event: Addressed<'_>) -> Result<Response, ApiError> {
     if options.is_scheduled() {
         return schedule(call, &topic, &payload, &options).await;
     }
-    let bus = &call.gateway().bus;
-    let published = bus
-        .publish_text(&topic, &payload, &to_bus_publish_options(&options))
-        .await?;
+    let published = store_one(call.gateway(), &topic, &payload, &options).await?;
     check_source(call, &topic, &options, &published).await?;
     Ok(reply::json(&counted(call, &topic, &published)))
 }

@@ -71,10 +71,7 @@ async fn publish_one(
     if options.is_scheduled() {
         return schedule(call, &call.topic, payload, options).await;
     }
-    let published = gateway
-        .bus
-        .publish_text(&call.topic, payload, &to_bus_publish_options(options))
-        .await?;
+    let published = store_one(gateway, &call.topic, payload, options).await?;
     if !published.duplicate {
         gateway.metrics.topic(&call.topic).published.increment();
     }
@@ -83,6 +80,32 @@ async fn publish_one(
         &call.topic,
         &published,
     )))
+}
+
+/// Stores an event.
+pub(super) async fn store_one(
+    gateway: &Gateway,
+    topic: &str,
+    payload: &str,
+    options: &WireOptions<'_>,
+) -> Result<Published, PublishError> {
+    #[cfg(feature = "otlp")]
+    let span = gateway
+        .options
+        .spans
+        .as_ref()
+        .and_then(|spans| spans.publishing(topic, &options.headers, gateway.now_ms()));
+    let bus_options = to_bus_publish_options(options);
+    let published = gateway.bus.publish_text(topic, payload, &bus_options).await;
+    #[cfg(feature = "otlp")]
+    match (span, &published) {
+        (Some(span), Ok(published)) => {
+            span.published(published.id.as_str(), published.seq, gateway.now_ms());
+        }
+        (Some(span), Err(error)) => span.failed(error, gateway.now_ms()),
+        (None, _) => {}
+    }
+    published
 }
 
 /// Stores an event with its other versions.

@@ -129,7 +129,11 @@ impl Dispatcher {
             within.map(|()| topic)
         });
         match allowed {
-            Ok(topic) => publishes.add(topic, publish, corr),
+            Ok(topic) => {
+                #[cfg(feature = "otlp")]
+                publishes.trace(&self.gateway, topic, publish);
+                publishes.add(topic, publish, corr);
+            }
             Err(error) => publishes.reject(error, corr),
         }
         if publishes.len() >= MAX_BATCH_FRAMES {

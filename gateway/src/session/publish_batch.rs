@@ -5,6 +5,8 @@ use super::outbound::Outbound;
 use crate::api_error::ApiError;
 use crate::error_log::ErrorSource;
 use crate::gateway::Gateway;
+#[cfg(feature = "otlp")]
+use crate::spans::OpenSpan;
 use crate::to_bus::to_bus_publish_options;
 use prombus::error::PublishError;
 use prombus::{BatchFuture, PublishBatch, Published};
@@ -40,6 +42,9 @@ struct PendingFrames {
     topics: Vec<(Arc<str>, usize)>,
     /// The bytes of all payloads.
     bytes: usize,
+    /// The spans of those that are part of a trace, with their places among what was sent to the bus.
+    #[cfg(feature = "otlp")]
+    spans: Vec<(usize, OpenSpan)>,
 }
 
 impl PublishFrames {
@@ -62,6 +67,19 @@ impl PublishFrames {
         match self.frames.topics.last_mut() {
             Some((latest, count)) if Arc::ptr_eq(latest, topic) => *count += 1,
             _ => self.frames.topics.push((topic.clone(), 1)),
+        }
+    }
+
+    /// Begins the span of the event that is added next, where it is part of a trace.
+    #[cfg(feature = "otlp")]
+    pub(super) fn trace(&mut self, gateway: &Gateway, topic: &str, publish: &Publish<'_>) {
+        let Some(spans) = &gateway.options.spans else {
+            return;
+        };
+        let headers = &publish.options.headers;
+        if let Some(span) = spans.publishing(topic, headers, gateway.now_ms()) {
+            let at = self.len() - self.frames.rejected.len();
+            self.frames.spans.push((at, span));
         }
     }
 
@@ -111,6 +129,8 @@ impl PendingPublish {
             return Poll::Pending;
         };
         self.frames.count(gateway, &results);
+        #[cfg(feature = "otlp")]
+        self.frames.end_spans(gateway, &results);
         let mut rejected = self.frames.rejected.drain(..).peekable();
         let mut results = results.into_iter();
         for (at, corr) in self.frames.correlation_ids.iter().enumerate() {
@@ -135,6 +155,19 @@ impl PendingPublish {
 }
 
 impl PendingFrames {
+    #[cfg(feature = "otlp")]
+    fn end_spans(&mut self, gateway: &Gateway, results: &[Result<Published, PublishError>]) {
+        for (at, span) in self.spans.drain(..) {
+            match results.get(at) {
+                Some(Ok(published)) => {
+                    span.published(published.id.as_str(), published.seq, gateway.now_ms());
+                }
+                Some(Err(error)) => span.failed(error, gateway.now_ms()),
+                None => {}
+            }
+        }
+    }
+
     fn count(&self, gateway: &Gateway, results: &[Result<Published, PublishError>]) {
         let mut results = results.iter();
         for (topic, count) in &self.topics {

@@ -7,6 +7,8 @@ mod broken;
 mod bulk;
 mod client;
 mod cloudevents;
+#[cfg(feature = "otlp")]
+mod collector;
 mod dashboard;
 mod dead_letters;
 mod diff;
@@ -26,6 +28,8 @@ mod schemas;
 mod server;
 mod shadows;
 mod snap;
+#[cfg(feature = "otlp")]
+mod spans;
 mod sse;
 mod tls;
 mod topics;
