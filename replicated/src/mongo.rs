@@ -7,20 +7,22 @@
 
 mod follow;
 mod open;
+mod snapshots;
 mod url;
 
 pub use open::OpenError;
 pub use url::{InvalidUrl, MongoUrl};
 
 use crate::message::Message;
-use crate::{AppendError, Bounds, Description, Follower, SharedLog, Unavailable};
+use crate::{AppendError, Bounds, Description, Follower, SharedLog, Snapshots, Unavailable};
 use bytes::Bytes;
 use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, DateTime, Document, doc};
+use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 use mongodb::options::{Acknowledgment, WriteConcern};
 use mongodb::{Collection, Database};
 use prombus_store::{Answer, Durability};
+use snapshots::MongoSnapshots;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -29,6 +31,8 @@ use tokio::time::Instant;
 
 /// The collection of messages.
 const COMMITS: &str = "commits";
+/// The collection of snapshots' chunks.
+const SNAPSHOTS: &str = "snapshots";
 /// The collection of what is known about the log as a whole: one document.
 const META: &str = "log";
 /// The `_id` of that document.
@@ -53,8 +57,10 @@ pub struct MongoLog {
 
 #[derive(Debug)]
 struct Shared {
+    database: Database,
     commits: Collection<Document>,
     meta: Collection<Document>,
+    snapshots: Collection<Document>,
     description: Description,
     /// Whether the server has change streams.
     has_change_streams: bool,
@@ -69,8 +75,10 @@ struct Shared {
 impl MongoLog {
     fn new(database: &Database, description: Description, has_change_streams: bool) -> Self {
         let shared = Shared {
+            database: database.clone(),
             commits: database.collection(COMMITS),
             meta: database.collection(META),
+            snapshots: database.collection(SNAPSHOTS),
             description,
             has_change_streams,
             last: AtomicU64::new(0),
@@ -175,6 +183,21 @@ impl Shared {
         })
     }
 
+    /// How many bytes the messages take, where the server says so.
+    async fn bytes(&self) -> Option<u64> {
+        let asked = self
+            .database
+            .run_command(doc! { "collStats": COMMITS })
+            .await;
+        let size = asked.ok()?.get("size")?.clone();
+        match size {
+            Bson::Int32(bytes) => u64::try_from(bytes).ok(),
+            Bson::Int64(bytes) => u64::try_from(bytes).ok(),
+            Bson::Double(bytes) => Some(bytes as u64),
+            _ => None,
+        }
+    }
+
     async fn trim(&self, through: u64) -> Result<(), Error> {
         let through = through.min(self.bounds().await?.last);
         // First it is said, then it is done: whoever misses a message finds the reason.
@@ -214,6 +237,15 @@ impl SharedLog for MongoLog {
     fn trim(&self, through: u64) -> Answer<(), Unavailable> {
         let shared = self.shared.clone();
         Box::pin(async move { shared.trim(through).await.map_err(unavailable) })
+    }
+
+    fn bytes(&self) -> Answer<Option<u64>, Unavailable> {
+        let shared = self.shared.clone();
+        Box::pin(async move { Ok(shared.bytes().await) })
+    }
+
+    fn snapshots(&self) -> Option<Arc<dyn Snapshots>> {
+        Some(Arc::new(MongoSnapshots(self.shared.clone())))
     }
 
     fn description(&self) -> &Description {

@@ -40,11 +40,9 @@ async fn open(log: Arc<dyn SharedLog>, folder: PathBuf) -> anyhow::Result<Arc<dy
     let log_id = log.description().log_id;
     let (copy, rebuilt) = FolderCopy::open(&folder, log_id)?;
     let reason = match rebuilt {
-        None => "the copy goes on where it was closed",
+        None => "the copy goes on where it was",
         Some(Rebuilt::New) => "the copy is new and made from the shared log",
-        Some(Rebuilt::NotClosed) => {
-            "the copy was not closed properly and is made anew from the shared log"
-        }
+        Some(Rebuilt::Older) => "the copy is of an older version and made anew from the shared log",
         Some(Rebuilt::Damaged) => "the copy is damaged and made anew from the shared log",
     };
     tracing::info!(folder = %folder.display(), "{reason}");

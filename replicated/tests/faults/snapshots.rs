@@ -1,0 +1,1 @@
+//! Snapshots: made when the log has grown, loaded by nodes that lack what was trimmed.
