@@ -12,6 +12,8 @@ mod boots;
 mod copy;
 mod digest;
 mod flight;
+#[cfg(any(feature = "nats", feature = "mongo"))]
+mod growth;
 mod marks;
 pub mod message;
 #[cfg(feature = "mongo")]
@@ -31,6 +33,8 @@ mod upkeep;
 pub use copy::folder::{FolderCopy, OpenCopyError, Rebuilt};
 pub use copy::log::{LogCopy, Place, Shelf};
 pub use copy::{LocalCopy, MemoryCopy, Outcomes, StagedCopy};
+#[cfg(any(feature = "nats", feature = "mongo"))]
+pub use growth::Growth;
 pub use shared_log::{
     AppendError, Bounds, Description, Entry, FollowError, Follower, SharedLog, Unavailable,
 };

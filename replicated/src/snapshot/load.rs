@@ -35,11 +35,33 @@ pub(crate) async fn load(
     bounds: Bounds,
 ) -> Result<u64, LoadError> {
     let snapshots = log.snapshots().ok_or(LoadError::None)?;
+    let follows = |position: &u64| (bounds.first.saturating_sub(1)..).contains(position);
     let mut listed = snapshots.list().await?;
-    listed.retain(|position| (bounds.first.saturating_sub(1)..=bounds.last).contains(position));
+    loop {
+        listed.retain(follows);
+        match load_newest(&log, &snapshots, &copy, listed.clone()).await {
+            Err(LoadError::Damaged { .. }) => {}
+            loaded => return loaded,
+        }
+        // Another one may have taken its place while it was loaded.
+        let mut now = snapshots.list().await?;
+        now.retain(follows);
+        if now.last() <= listed.last() {
+            return load_newest(&log, &snapshots, &copy, now).await;
+        }
+        listed = now;
+    }
+}
+
+async fn load_newest(
+    log: &Arc<dyn SharedLog>,
+    snapshots: &Arc<dyn Snapshots>,
+    copy: &Arc<dyn LocalCopy>,
+    mut listed: Vec<u64>,
+) -> Result<u64, LoadError> {
     let mut error = LoadError::None;
     while let Some(snapshot) = listed.pop() {
-        match load_one(&snapshots, &copy, snapshot, log.description().log_id).await {
+        match load_one(snapshots, copy, snapshot, log.description().log_id).await {
             Ok(()) => return Ok(snapshot),
             Err(LoadError::Unsupported) => return Err(LoadError::Unsupported),
             Err(failed) => {
