@@ -9,6 +9,7 @@ prombus-bench [TABLE] [--rows A,B] [--quick] [--json FILE] [--dir FOLDER]
   TABLE          log: the log, the stores and the bus in one process
                  server: the server under load, as a process of its own
                  state: ack-and-publish transactions, tables in SQLite, rebuilding from snapshots, reading keys over HTTP
+                 cluster: nodes on NATS JetStream and MongoDB, beside an event for each message; gets servers from PyPI
   --rows A,B     only these rows; an unknown one lists those there are
   --quick        a smoke run of some seconds, whose figures mean nothing
   --json FILE    also write the figures, with every sample, as JSON

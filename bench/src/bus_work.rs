@@ -119,7 +119,7 @@ pub(crate) async fn consume_all(subscription: &Subscription, left: &AtomicU64) -
 }
 
 /// New topics are made with `os` durability: what is measured is the bus, not the disk.
-fn bus_on(store: Arc<dyn Store>) -> Outcome<Bus> {
+pub(crate) fn bus_on(store: Arc<dyn Store>) -> Outcome<Bus> {
     let config = TopicConfig {
         durability: Durability::Os,
         ..TopicConfig::default()

@@ -1,6 +1,7 @@
 //! Measures prombus. `prombus-bench log` measures the log, the stores and the bus in one process, each figure beside a
 //! plain loop that does the least that has to be done, or beside its goal. `prombus-bench server` measures the server
-//! under load, `prombus-bench state` snapshots, projections and ack-and-publish transactions.
+//! under load, `prombus-bench state` snapshots, projections and ack-and-publish transactions, `prombus-bench cluster` several
+//! nodes on a shared log.
 
 #![allow(
     clippy::disallowed_methods,
@@ -9,6 +10,7 @@
 
 mod arguments;
 mod bus_work;
+mod cluster;
 mod keyed_work;
 mod log;
 mod log_work;

@@ -63,6 +63,14 @@ pub(crate) struct Scale {
     /// Numbers of stored events with random ids at which costs are compared, and events published at each of them.
     pub(crate) id_events: Vec<u64>,
     pub(crate) id_publish_events: u64,
+    /// Events that the nodes of a cluster publish and consume, those that a new node starts with, and those whose lag is
+    /// taken.
+    pub(crate) cluster_events: u64,
+    pub(crate) cold_events: u64,
+    pub(crate) lag_events: u64,
+    /// Events that go into MongoDB as commits, and those that are inserted one by one.
+    pub(crate) mongo_events: u64,
+    pub(crate) mongo_inserts: u64,
     /// The log with many topics.
     pub(crate) wide: Wide,
 }
@@ -113,6 +121,11 @@ impl Scale {
             payload_bytes: vec![64, 256, 1_024, 4_096, 16_384, 65_536],
             id_events: vec![1_000_000, 4_000_000],
             id_publish_events: 200_000,
+            cluster_events: 400_000,
+            cold_events: 1_000_000,
+            lag_events: 2_000,
+            mongo_events: 20_000,
+            mongo_inserts: 1_000,
             wide: Wide {
                 topics: 100_000,
                 groups: 100_000,
@@ -157,6 +170,11 @@ impl Scale {
             payload_bytes: vec![64, 4_096],
             id_events: vec![4_000, 8_000],
             id_publish_events: 2_000,
+            cluster_events: 4_000,
+            cold_events: 4_000,
+            lag_events: 20,
+            mongo_events: 400,
+            mongo_inserts: 20,
             wide: Wide {
                 topics: 500,
                 groups: 100,

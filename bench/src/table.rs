@@ -4,7 +4,7 @@ use crate::arguments::Arguments;
 use crate::folder::Folder;
 use crate::report::{Line, to_json, to_table};
 use crate::scale::Scale;
-use crate::{Outcome, log, log_progress, log_work, print, server, state};
+use crate::{Outcome, cluster, log, log_progress, log_work, print, server, state};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -25,6 +25,7 @@ const TABLES: &[(&str, &[Row])] = &[
     ("log", log::ROWS),
     ("server", server::ROWS),
     ("state", state::ROWS),
+    ("cluster", cluster::ROWS),
 ];
 
 /// Measures what is asked for and prints it.
@@ -132,7 +133,7 @@ mod tests {
         );
         let unknown = choose("lag", &[]).unwrap_err().to_string();
         assert!(
-            unknown.ends_with("there are: log, server, state, peers"),
+            unknown.ends_with("there are: log, server, state, cluster, peers"),
             "{unknown}"
         );
     }

@@ -6,16 +6,19 @@
 
 mod bounded;
 mod process;
+mod replication;
 mod series;
 mod text;
 mod values;
 
+pub use replication::CopySample;
 pub use series::{GroupSample, GroupSeries, StoreSample, TopicSeries};
 pub use text::CONTENT_TYPE;
 pub use values::{Counter, Gauge, HISTOGRAM_BOUNDS_MICROS, HISTOGRAM_BOUNDS_MS, Histogram};
 
 use crate::limits::Limit;
 use bounded::Bounded;
+use replication::Replication;
 use series::{GROUP_COUNTERS, GROUP_GAUGES, GROUP_HISTOGRAMS};
 use std::sync::Arc;
 use text::{Labels, Naming, Text};
@@ -42,6 +45,7 @@ pub struct Metrics {
     fsync: Ratio,
     group_write_failures: Counter,
     running_groups: Gauge,
+    replication: Replication,
     topics: Bounded<Arc<str>, TopicSeries>,
     groups: Bounded<(Arc<str>, Arc<str>), GroupSeries>,
     /// Counts what became of spans.
@@ -62,6 +66,7 @@ impl Metrics {
             fsync: Ratio::default(),
             group_write_failures: Counter::default(),
             running_groups: Gauge::default(),
+            replication: Replication::default(),
             topics: Bounded::new(MAX_TOPIC_SERIES),
             groups: Bounded::new(MAX_GROUP_SERIES),
             #[cfg(feature = "otlp")]
@@ -143,6 +148,11 @@ impl Metrics {
         self.store_bytes.set(sample.bytes);
         self.store_damage.set(sample.damage);
         self.fsync.raise_to(sample.syncs, sample.sync_micros);
+    }
+
+    /// Samples the node's copy, where the store has one.
+    pub fn sample_copy(&self, sample: Option<CopySample>) {
+        self.replication.set(sample);
     }
 
     /// Samples how many groups have an owner.
@@ -232,6 +242,7 @@ impl Metrics {
         let help = "How long the store took to make writes durable.";
         text.head("fsync_duration_ms", "summary", help);
         text.ratio(&self.fsync);
+        self.replication.render(text);
     }
 
     fn labelled_topics(&self) -> Vec<(Labels, Arc<TopicSeries>)> {

@@ -15,6 +15,31 @@ use std::sync::Arc;
 /// The key of the record that holds the position. Keys of the bus are printable.
 pub(crate) const POSITION_KEY: &str = "\0position";
 
+/// What a run ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PositionRecord {
+    pub(crate) position: u64,
+    /// The highest version of a record that was deleted. Records that are made again go on behind it, on a copy that was
+    /// opened anew as on one that was not.
+    pub(crate) deleted_version: u64,
+}
+
+impl PositionRecord {
+    pub(crate) fn encode(self) -> Arc<[u8]> {
+        let bytes = [self.position, self.deleted_version].map(u64::to_le_bytes);
+        bytes.as_flattened().into()
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    pub(crate) fn decode(value: &[u8]) -> Option<Self> {
+        let number = |at: usize| Some(u64::from_le_bytes(value.get(at..at + 8)?.try_into().ok()?));
+        Some(Self {
+            position: number(0)?,
+            deleted_version: number(8)?,
+        })
+    }
+}
+
 /// What became of a run of batches.
 #[derive(Debug)]
 pub struct Applied {
@@ -39,7 +64,6 @@ impl Log {
         position: u64,
     ) -> Result<Applied, CommitError> {
         let committer = &self.committer;
-        let value: Arc<[u8]> = position.to_le_bytes().into();
         loop {
             let epoch = committer.buffer().unsealed_ids.epoch;
             let held: Result<Vec<Vec<Option<Held>>>, _> = batches
@@ -63,7 +87,7 @@ impl Log {
                 keys: keys.seen(at),
             });
             let known: Vec<Known<'_>> = known.collect();
-            let run = buffer.admit_run(batches, &known, now_ms, &value)?;
+            let run = buffer.admit_run(batches, &known, now_ms, position)?;
             if run.wants_sync {
                 committer.want_sync(&mut buffer);
             }
@@ -82,8 +106,21 @@ impl Log {
     pub fn position(&self) -> Option<u64> {
         let buffer = self.committer.buffer();
         let keyed = buffer.keyed.latest().get(POSITION_KEY)?;
-        let bytes: [u8; 8] = keyed.value[..].try_into().ok()?;
-        Some(u64::from_le_bytes(bytes))
+        Some(PositionRecord::decode(&keyed.value)?.position)
+    }
+
+    /// Seals what is full and compacts, as of the clock's time. What compaction takes is gone also for ids that come again,
+    /// so copies have to do it at the same position: everything before that is synced first, and whoever calls this
+    /// applies the position afterwards, so that after a crash in between it is done again.
+    pub fn compact_copy(&self) -> Result<(), CommitError> {
+        let failed = |error: std::io::Error| StoreFailed {
+            cause: format!("compaction failed: {error}").into(),
+        };
+        self.committer.show_all()?;
+        let _no_pauses = self.committer.background.pacer.hurry();
+        self.maintainer.seal_full_segments().map_err(failed)?;
+        self.maintainer.compact_topics().map_err(failed)?;
+        Ok(())
     }
 
     /// The trims that the topics' retention asks for at the time `now_ms`. A copy does not apply them by itself: whoever

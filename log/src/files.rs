@@ -10,6 +10,7 @@ mod fence;
 mod os;
 mod overlay;
 mod strict;
+mod tracked;
 mod whole;
 
 pub(crate) use bounded::BoundedFiles;
@@ -17,6 +18,7 @@ pub use fence::FencedFiles;
 pub use os::OsFiles;
 pub use overlay::OverlayFiles;
 pub(crate) use strict::StrictFiles;
+pub use tracked::TrackedFiles;
 pub(crate) use whole::{read_whole, write_whole};
 
 /// A folder of files. Names are plain file names, without separators.

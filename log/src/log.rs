@@ -147,6 +147,18 @@ impl Log {
         }
     }
 
+    /// Writes what was appended, and syncs only where somebody waits for that or a segment is full. Only needed without
+    /// threads.
+    pub fn write_now(&self) {
+        self.committer.write_if_idle();
+        let buffer = self.committer.buffer();
+        let needs_sync = buffer.sync_wanted || !buffer.pending.is_empty();
+        drop(buffer);
+        if needs_sync {
+            self.commit_now();
+        }
+    }
+
     /// Does all maintenance that is due, on this thread and without pauses: seals full segments, applies retention and
     /// compaction, frees space.
     pub fn maintain(&self) -> io::Result<()> {

@@ -74,6 +74,16 @@ impl FileStore {
         self.supervised.log()
     }
 
+    /// Goes on with the log in other files, for a copy that was made anew; if `check` finds it to be as it should. Whoever
+    /// reads the old one finishes there, and all who watch hear of what is different.
+    pub fn replace_files<E: From<OpenError>>(
+        &self,
+        files: Arc<dyn Files>,
+        check: impl FnOnce(&Log, &OpenReport) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.supervised.replace(files, check)
+    }
+
     /// What there is once all commits under way are durable or have failed. The caller that reads a record to change it would
     /// otherwise be refused because of one that was asked for before.
     fn synced<T: Send + 'static>(

@@ -5,12 +5,14 @@ use crate::Entry;
 use crate::boots::{Boots, Counted};
 use crate::copy::{LocalCopy, Outcomes};
 use crate::digest::Digest;
-use crate::message::{DecodeError, Kind, Message, Progress};
+use crate::marks::Marks;
+use crate::message::{DecodeError, Head, Kind, Message, Progress, RULES};
+use crate::trims;
 use prombus_store::{Batch, Change, Expect, ReadError, StoreFailed};
 use std::sync::Arc;
 
 /// Keys of records that the replicated store keeps for itself begin so. Users do not see them.
-pub(crate) const HIDDEN: &str = "\0shared-log/";
+pub(crate) const HIDDEN: &str = "\0";
 const POSITION_KEY: &str = "\0shared-log/position";
 const BOOT_PREFIX: &str = "\0shared-log/boot/";
 
@@ -27,6 +29,9 @@ pub(crate) struct Applier {
     digests: Digest,
     /// Messages that counted for nothing since the start.
     void: u64,
+    marks: Marks,
+    /// Who sent the message that was applied last, and how far it was.
+    heard: Option<(u64, Progress)>,
 }
 
 /// What a message came to.
@@ -67,13 +72,18 @@ impl Applier {
             boots: Boots::default(),
             digests: Digest::default(),
             void: 0,
+            marks: Marks::default(),
+            heard: None,
         };
         let broken = |key: &str| ReadError::Failed {
             cause: format!("record {key:?} of the copy cannot be read").into(),
         };
         if let Some(record) = store.get(POSITION_KEY).await? {
-            let value = record.value.as_ref().try_into();
-            applier.position = u64::from_le_bytes(value.map_err(|_| broken(POSITION_KEY))?);
+            let value = record.value.split_first_chunk();
+            let (position, marks) = value.ok_or_else(|| broken(POSITION_KEY))?;
+            let marks = marks.try_into().map_err(|_| broken(POSITION_KEY))?;
+            applier.position = u64::from_le_bytes(*position);
+            applier.marks = Marks::decode(marks);
             applier.last_version = record.version;
         }
         for (key, record) in store.list(BOOT_PREFIX).await? {
@@ -108,6 +118,21 @@ impl Applier {
         self.boots.last_number(boot)
     }
 
+    /// How many parts of a boot's incomplete commit were applied.
+    pub(crate) fn parts_of(&self, boot: u64) -> usize {
+        self.boots.parts_of(boot)
+    }
+
+    /// What the log says about snapshots.
+    pub(crate) fn marks(&self) -> Marks {
+        self.marks
+    }
+
+    /// Who sent the message that was applied last, and how far it was then.
+    pub(crate) fn take_heard(&mut self) -> Option<(u64, Progress)> {
+        self.heard.take()
+    }
+
     /// Messages without effect since the start.
     pub(crate) fn void(&self) -> u64 {
         self.void
@@ -133,6 +158,9 @@ impl Applier {
         if position < expected && self.boots.first_part().is_none() {
             return Ok(Applied::Old);
         }
+        if position == expected {
+            self.marks.bytes += entry.message.len() as u64;
+        }
         let message = match Message::decode(&entry.message) {
             Ok(message) => message,
             Err(error @ (DecodeError::NewerFormat { .. } | DecodeError::NewerRules { .. })) => {
@@ -147,6 +175,7 @@ impl Applier {
             self.boots.fetch_part(position, &message);
             return Ok(Applied::Old);
         }
+        self.heard = Some((message.head.boot, message.head.progress));
         self.compare(&message);
         let body = match self.boots.count(position, &message) {
             Counted::Void => return Ok(self.skip(position, Applied::Void)),
@@ -155,16 +184,33 @@ impl Applier {
         };
         match message.head.kind {
             Kind::Heartbeat => return Ok(self.skip(position, Applied::Whole(Vec::new()))),
-            Kind::Maintenance => self.copy.maintain(message.head.now_ms).await?,
+            Kind::Maintenance => self.copy.compact(message.head.now_ms).await?,
+            Kind::BeginSnapshot | Kind::Snapshot => {
+                if self.marks.take(position, &message.head, &body) {
+                    // Whoever starts from this snapshot does not have the parts before it.
+                    self.boots.drop_parts();
+                }
+            }
             Kind::Batches => {}
         }
         let batches = match (message.head.kind, own) {
             (Kind::Batches, Some(batches)) => batches,
             (Kind::Batches, None) => decode_batches(&body).unwrap_or_default(),
+            (Kind::Maintenance, _) => vec![self.trims(&message.head, &body).await?],
             _ => Vec::new(),
         };
         let outcomes = self.commit(position, batches, message.head.now_ms).await?;
         Ok(Applied::Whole(outcomes))
+    }
+
+    /// What maintenance lets go. Older messages left that to each node.
+    async fn trims(&self, head: &Head, body: &[u8]) -> Result<Batch, ApplyError> {
+        let trims = if head.rules >= RULES {
+            trims::decode(body).unwrap_or_default()
+        } else {
+            self.copy.due_trims(head.now_ms).await?
+        };
+        Ok(trims::batch(&trims, &**self.copy.store()))
     }
 
     /// Commits batches together with the position.
@@ -176,7 +222,7 @@ impl Applier {
     ) -> Result<Outcomes, ApplyError> {
         let topics = touched_topics(&batches);
         batches.push(self.own_records(position));
-        let mut outcomes = self.copy.apply(batches, now_ms).await?;
+        let mut outcomes = self.copy.apply(batches, now_ms, position).await?;
         let written = match outcomes.pop() {
             Some(Ok(receipt)) => receipt.versions.last().copied(),
             Some(Err(error)) => {
@@ -213,7 +259,9 @@ impl Applier {
         }
         batch.change(Change::Put {
             key: POSITION_KEY.into(),
-            value: position.to_le_bytes().into(),
+            value: [&position.to_le_bytes()[..], &self.marks.encode()]
+                .concat()
+                .into(),
             expect: Expect::Any,
         });
         batch

@@ -93,6 +93,22 @@ impl Boots {
             .min()
     }
 
+    /// How many parts of a boot's incomplete commit there are.
+    pub(crate) fn parts_of(&self, boot: u64) -> usize {
+        let known = self.known.get(&boot);
+        known.map_or(0, |known| known.part_positions.len())
+    }
+
+    /// Gives up all commits that are not complete.
+    pub(crate) fn drop_parts(&mut self) {
+        for (boot, known) in &mut self.known {
+            if !known.part_positions.is_empty() {
+                known.drop_parts();
+                self.changed.insert(*boot, true);
+            }
+        }
+    }
+
     /// What has changed since the last call: boots to write down, and boots to forget.
     pub(crate) fn take_changed(&mut self) -> Vec<(u64, Option<Vec<u8>>)> {
         let changed = std::mem::take(&mut self.changed);
@@ -240,6 +256,18 @@ mod tests {
         assert!(!after.fetch_part(5, &parts[1]));
         assert!(after.fetch_part(6, &parts[1]));
         assert_eq!(after.count(7, &message(1, 3, (3, 3), "c")), whole("abc"));
+    }
+
+    #[test]
+    fn parts_that_were_given_up_do_not_become_a_commit() {
+        let mut boots = Boots::default();
+        boots.count(1, &message(1, 1, (1, 2), "a"));
+        boots.take_changed();
+        boots.drop_parts();
+        assert_eq!((boots.first_part(), boots.parts_of(1)), (None, 0));
+        assert_eq!(boots.take_changed().len(), 1);
+        assert_eq!(boots.count(2, &message(1, 2, (2, 2), "b")), Counted::Part);
+        assert_eq!(boots.count(3, &message(1, 3, (1, 1), "c")), whole("c"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The commit that is under way: its messages, and those who wait for what comes of it.
 
 use crate::message::{
-    Head, Kind, Message, OVERHEAD_BYTES, Progress, RULES, RULES_WITHOUT_EXPECTATIONS, checksum_of,
+    Head, Kind, Message, OVERHEAD_BYTES, Progress, RULES, RULES_WITH_EXPECTATIONS,
+    RULES_WITHOUT_EXPECTATIONS, checksum_of,
 };
 use crate::queue::{Queue, Reply, Work};
 use bytes::Bytes;
@@ -60,7 +61,7 @@ impl Flight {
         let mut kind = Kind::Batches;
         while let Some(item) = queue.pop_if(|work| match work {
             Work::Commit(_, bytes) => body.is_empty() || body.len() + bytes.len() <= room,
-            Work::Maintenance => replies.is_empty(),
+            Work::Mark(..) => replies.is_empty(),
         }) {
             replies.push(item.reply);
             match item.work {
@@ -75,8 +76,9 @@ impl Flight {
                     }
                     batches.push(batch);
                 }
-                Work::Maintenance => {
-                    kind = Kind::Maintenance;
+                Work::Mark(marked, bytes) => {
+                    (kind, body) = (marked, bytes);
+                    durability = Durability::Fsync;
                     break;
                 }
             }
@@ -110,7 +112,10 @@ impl Flight {
             .saturating_sub(OVERHEAD_BYTES)
             .max(1);
         let parts = self.body.len().div_ceil(room).max(1) as u32;
-        let rules = rules_of(&self.batches);
+        let rules = match self.kind {
+            Kind::Batches => rules_of(&self.batches),
+            _ => RULES,
+        };
         let message = |part: u32| {
             let from = (part as usize - 1) * room;
             let to = self.body.len().min(from + room);
@@ -134,6 +139,11 @@ impl Flight {
     /// The message that is to be stored next.
     pub(crate) fn message(&self) -> Bytes {
         self.messages[self.next].clone()
+    }
+
+    /// How many of its messages are applied.
+    pub(crate) fn applied_parts(&self) -> usize {
+        self.next
     }
 
     /// The number of the message that is to be stored next.
@@ -184,7 +194,7 @@ impl Flight {
 /// The oldest rules by which batches can be applied.
 fn rules_of(batches: &[Batch]) -> u16 {
     if batches.iter().any(Batch::has_expected_positions) {
-        RULES
+        RULES_WITH_EXPECTATIONS
     } else {
         RULES_WITHOUT_EXPECTATIONS
     }

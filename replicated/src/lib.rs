@@ -12,6 +12,9 @@ mod boots;
 mod copy;
 mod digest;
 mod flight;
+#[cfg(any(feature = "nats", feature = "mongo"))]
+mod growth;
+mod marks;
 pub mod message;
 #[cfg(feature = "mongo")]
 pub mod mongo;
@@ -21,13 +24,21 @@ mod queue;
 mod runner;
 mod shared_log;
 pub mod simulated;
+mod snapshot;
 mod state;
 mod store;
+mod trims;
+mod upkeep;
 
 pub use copy::folder::{FolderCopy, OpenCopyError, Rebuilt};
-pub use copy::{LocalCopy, MemoryCopy, Outcomes};
+pub use copy::log::{LogCopy, Place, Shelf};
+pub use copy::{LocalCopy, MemoryCopy, Outcomes, StagedCopy};
+#[cfg(any(feature = "nats", feature = "mongo"))]
+pub use growth::Growth;
 pub use shared_log::{
     AppendError, Bounds, Description, Entry, FollowError, Follower, SharedLog, Unavailable,
 };
+pub use snapshot::Snapshots;
 pub use state::{Options, Replication};
 pub use store::{OpenError, ReplicatedStore};
+pub use trims::Trim;

@@ -5,7 +5,7 @@
 //! | 0–2 | `pbc` |
 //! | 3 | format, 1 |
 //! | 4–5 | rules: how messages are applied; a node that meets a higher number than its own stops |
-//! | 6 | kind: 1 batches, 2 maintenance, 3 heartbeat |
+//! | 6 | kind: 1 batches, 2 maintenance, 3 heartbeat, 4 a snapshot is begun, 5 a snapshot is durable |
 //! | 7 | 0 |
 //! | 8–15 | boot: a number that the sending node drew when it started |
 //! | 16–23 | number: 1 for the first message of the boot, then one more each |
@@ -24,8 +24,11 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The format of messages that this version writes and reads.
 pub const FORMAT: u8 = 1;
 /// The rules by which this version applies messages. Raised by every change after which the same messages would give
-/// another copy: 2 compares what events expect of what is stored before them.
-pub const RULES: u16 = 2;
+/// another copy: 2 compares what events expect of what is stored before them; in 3 maintenance says what is trimmed, and
+/// there are snapshots.
+pub const RULES: u16 = 3;
+/// The rules of messages with events that expect something.
+pub const RULES_WITH_EXPECTATIONS: u16 = 2;
 /// The rules of messages without such events, which nodes of an older version apply alike. So nodes of both versions go on
 /// together until the first event that expects something.
 pub const RULES_WITHOUT_EXPECTATIONS: u16 = 1;
@@ -42,10 +45,15 @@ pub const OVERHEAD_BYTES: usize = HEAD_BYTES + CHECKSUM_BYTES;
 pub enum Kind {
     /// Commits batches.
     Batches = 1,
-    /// Applies retention and compaction, at its time, on every node.
+    /// Applies compaction at its time, and the trims that its body says, on every node.
     Maintenance = 2,
     /// Only says that the node is alive.
     Heartbeat = 3,
+    /// The node that sent it makes a snapshot of its copy at this position, if its body names the last such message (or
+    /// 0). Parts of commits that are not complete count for nothing from here on, so that no message before it is needed.
+    BeginSnapshot = 4,
+    /// The snapshot of the position in its body is durable.
+    Snapshot = 5,
 }
 
 /// What is said of a message beside its body.
@@ -155,6 +163,8 @@ impl Message {
             1 => Kind::Batches,
             2 => Kind::Maintenance,
             3 => Kind::Heartbeat,
+            4 => Kind::BeginSnapshot,
+            5 => Kind::Snapshot,
             _ => return Err(DecodeError::Foreign),
         };
         let parts = number_at(bytes, 32);
@@ -223,7 +233,7 @@ mod tests {
             boot: u64, number: u64, now_ms: u64, parts in 1u32..9, position: u64, digest: u64,
             body in proptest::collection::vec(any::<u8>(), 0..64),
         ) {
-            for kind in [Kind::Batches, Kind::Maintenance, Kind::Heartbeat] {
+            for kind in [Kind::Batches, Kind::Maintenance, Kind::Heartbeat, Kind::BeginSnapshot, Kind::Snapshot] {
                 let progress = Progress { position, digest };
                 let head = Head { kind, rules: RULES, boot, number, now_ms, part: parts, parts, progress };
                 let bytes = Message::encode(&head, &body);
@@ -251,7 +261,7 @@ mod tests {
     #[test]
     fn the_layout_is_the_documented_one() {
         let bytes = Message::encode(&head(Kind::Maintenance), b"body");
-        assert_eq!(&bytes[..8], b"pbc\x01\x02\x00\x02\x00");
+        assert_eq!(&bytes[..8], b"pbc\x01\x03\x00\x02\x00");
         assert_eq!(&bytes[8..16], &[8, 7, 6, 5, 4, 3, 2, 1]);
         assert_eq!(&bytes[32..40], &[2, 0, 0, 0, 3, 0, 0, 0]);
         assert_eq!(&bytes[56..60], b"body");

@@ -7,21 +7,23 @@
 
 mod follow;
 mod open;
+mod snapshots;
 mod url;
 
 pub use open::OpenError;
 pub use url::{InvalidUrl, MongoUrl};
 
 use crate::message::Message;
-use crate::{AppendError, Bounds, Description, Follower, SharedLog, Unavailable};
+use crate::{AppendError, Bounds, Description, Follower, SharedLog, Snapshots, Unavailable};
 use bytes::Bytes;
 use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, DateTime, Document, doc};
+use mongodb::bson::{Binary, Bson, DateTime, Document, doc};
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 use mongodb::options::{Acknowledgment, WriteConcern};
 use mongodb::{Collection, Database};
 use prombus_store::LockExt;
 use prombus_store::{Answer, Durability};
+use snapshots::MongoSnapshots;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,6 +32,8 @@ use tokio::time::Instant;
 
 /// The collection of messages.
 const COMMITS: &str = "commits";
+/// The collection of snapshots' chunks.
+const SNAPSHOTS: &str = "snapshots";
 /// The collection of what is known about the log as a whole: one document.
 const META: &str = "log";
 /// The `_id` of that document.
@@ -54,8 +58,10 @@ pub struct MongoLog {
 
 #[derive(Debug)]
 struct Shared {
+    database: Database,
     commits: Collection<Document>,
     meta: Collection<Document>,
+    snapshots: Collection<Document>,
     description: Description,
     /// Whether the server has change streams.
     has_change_streams: bool,
@@ -70,8 +76,10 @@ struct Shared {
 impl MongoLog {
     fn new(database: &Database, description: Description, has_change_streams: bool) -> Self {
         let shared = Shared {
+            database: database.clone(),
             commits: database.collection(COMMITS),
             meta: database.collection(META),
+            snapshots: database.collection(SNAPSHOTS),
             description,
             has_change_streams,
             last: AtomicU64::new(0),
@@ -176,6 +184,21 @@ impl Shared {
         })
     }
 
+    /// How many bytes the messages take, where the server says so.
+    async fn bytes(&self) -> Option<u64> {
+        let asked = self
+            .database
+            .run_command(doc! { "collStats": COMMITS })
+            .await;
+        let size = asked.ok()?.get("size")?.clone();
+        match size {
+            Bson::Int32(bytes) => u64::try_from(bytes).ok(),
+            Bson::Int64(bytes) => u64::try_from(bytes).ok(),
+            Bson::Double(bytes) => Some(bytes as u64),
+            _ => None,
+        }
+    }
+
     async fn trim(&self, through: u64) -> Result<(), Error> {
         let through = through.min(self.bounds().await?.last);
         // First it is said, then it is done: whoever misses a message finds the reason.
@@ -215,6 +238,15 @@ impl SharedLog for MongoLog {
     fn trim(&self, through: u64) -> Answer<(), Unavailable> {
         let shared = self.shared.clone();
         Box::pin(async move { shared.trim(through).await.map_err(unavailable) })
+    }
+
+    fn bytes(&self) -> Answer<Option<u64>, Unavailable> {
+        let shared = self.shared.clone();
+        Box::pin(async move { Ok(shared.bytes().await) })
+    }
+
+    fn snapshots(&self) -> Option<Arc<dyn Snapshots>> {
+        Some(Arc::new(MongoSnapshots(self.shared.clone())))
     }
 
     fn description(&self) -> &Description {

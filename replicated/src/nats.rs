@@ -6,17 +6,19 @@
 mod durability;
 mod follow;
 mod request;
+mod snapshots;
 mod stream;
 mod url;
 
 pub use url::{InvalidUrl, NatsUrl};
 
-use crate::{AppendError, Bounds, Description, Follower, SharedLog, Unavailable};
+use crate::{AppendError, Bounds, Description, Follower, SharedLog, Snapshots, Unavailable};
 use async_nats::client::RequestErrorKind;
 use async_nats::{Client, ConnectOptions};
 use bytes::Bytes;
 use prombus_store::{Answer, Durability};
 use request::{Api, ApiFailure};
+use snapshots::JetStreamSnapshots;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +39,7 @@ pub struct JetStreamLog {
     api: Api,
     subject: String,
     live_subject: String,
+    snapshots: Arc<JetStreamSnapshots>,
     description: Description,
 }
 
@@ -86,8 +89,10 @@ impl JetStreamLog {
             return Err(OpenStreamError::Unfit { stream, cause });
         }
         let (durability, warning) = durability::describe(url, opened.replicas).await;
+        let snapshots = JetStreamSnapshots::new(client.clone(), &url.stream, opened.replicas);
         Ok(Self {
             api: Api::new(client.clone(), &url.stream),
+            snapshots: Arc::new(snapshots),
             client,
             subject: stream::commit_subject(&url.stream),
             live_subject: stream::live_subject(&url.stream),
@@ -141,6 +146,15 @@ impl SharedLog for JetStreamLog {
     fn trim(&self, through: u64) -> Answer<(), Unavailable> {
         let api = self.api.clone();
         Box::pin(async move { api.purge(through).await })
+    }
+
+    fn bytes(&self) -> Answer<Option<u64>, Unavailable> {
+        let api = self.api.clone();
+        Box::pin(async move { Ok(Some(api.bytes().await?)) })
+    }
+
+    fn snapshots(&self) -> Option<Arc<dyn Snapshots>> {
+        Some(self.snapshots.clone())
     }
 
     fn description(&self) -> &Description {

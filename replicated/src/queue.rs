@@ -1,5 +1,6 @@
 //! The commits that wait to be sent, in the order in which they were asked for.
 
+use crate::message::Kind;
 use prombus_store::LockExt;
 use prombus_store::{Answer, Batch, CommitError, LimitReached, Receipt};
 use std::collections::VecDeque;
@@ -43,14 +44,14 @@ pub(crate) struct Item {
 pub(crate) enum Work {
     /// A batch, and the same as bytes.
     Commit(Batch, Vec<u8>),
-    Maintenance,
+    /// A message of another kind, with its body.
+    Mark(Kind, Vec<u8>),
 }
 
 impl Work {
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Commit(_, bytes) => bytes.len(),
-            Self::Maintenance => 0,
+            Self::Commit(_, bytes) | Self::Mark(_, bytes) => bytes.len(),
         }
     }
 }

@@ -4,16 +4,23 @@
 //! Whatever becomes of an append, its message counts at most once, so one whose answer was lost is sent again until it is
 //! seen in the log. Callers do not wait for that longer than [`Options::patience`](crate::Options::patience).
 
+mod rebuild;
+
 use crate::applier::{Applied, Applier, ApplyError};
+use crate::copy::LocalCopy;
 use crate::flight::{Flight, Sender, durability_of};
-use crate::queue::{Queue, Work};
+use crate::queue::Queue;
 use crate::shared_log::{
     AppendError, Bounds, Entry, FollowError, Follower, SharedLog, Unavailable,
 };
+use crate::snapshot::load::LoadError;
 use crate::state::{Options, SharedState};
+use crate::upkeep::{Upkeep, answer_of as of};
 use prombus_store::{Answer, Clock, CommitError, Receipt, Store};
+use rebuild::loaded;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 /// How often it looks whether something is due.
@@ -28,6 +35,8 @@ const LAST_RESEND: Duration = Duration::from_secs(1);
 /// The log has to say so many times in a row that it ends before what was applied: whoever answers after an election may
 /// not know yet what it will find.
 const MAX_BEHIND: u32 = 5;
+/// A copy is made anew so often while the node runs. One that differs again and again is not mended by that.
+const MAX_REBUILDS: u32 = 3;
 
 /// The node's task.
 pub(crate) struct Runner {
@@ -48,17 +57,31 @@ pub(crate) struct Runner {
     /// When the log was last heard of.
     heard_at: Instant,
     probed_at: Instant,
-    maintained_at: Instant,
-    has_changed: bool,
     behind: u32,
     is_outvoted: bool,
+    copy: Arc<dyn LocalCopy>,
+    upkeep: Upkeep,
+    /// The copy is being made anew.
+    loading: Option<Loading>,
+    rebuilds: u32,
+    /// The newest durable snapshot that was seen.
+    durable: u64,
+}
+
+/// A snapshot that is being loaded.
+struct Loading(JoinHandle<Result<u64, LoadError>>);
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Runner {
     pub(crate) fn new(
         log: Arc<dyn SharedLog>,
         applier: Applier,
-        store: Arc<dyn Store>,
+        copy: Arc<dyn LocalCopy>,
         clock: Arc<dyn Clock>,
         (queue, state): (Arc<Queue>, Arc<SharedState>),
         options: Options,
@@ -66,9 +89,11 @@ impl Runner {
         let now = Instant::now();
         let follower = log.follow(applier.follow_after());
         Self {
+            upkeep: Upkeep::new(log.clone(), copy.clone(), options.clone()),
             log,
             applier,
-            store,
+            store: copy.store().clone(),
+            copy,
             follower: Some(follower),
             queue,
             state,
@@ -81,10 +106,11 @@ impl Runner {
             probe: None,
             heard_at: now,
             probed_at: now,
-            maintained_at: now,
-            has_changed: true,
             behind: 0,
             is_outvoted: false,
+            loading: None,
+            rebuilds: 0,
+            durable: 0,
         }
     }
 
@@ -93,7 +119,7 @@ impl Runner {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            if self.flight.is_none() {
+            if self.flight.is_none() && self.follower.is_some() {
                 self.begin();
             }
             if self.is_done() {
@@ -105,6 +131,8 @@ impl Runner {
                 entry = next_of(&mut self.follower), if has_follower => self.follow(entry).await,
                 answer = of(&mut self.append) => self.appended(answer).await,
                 bounds = of(&mut self.probe) => self.probed(bounds),
+                done = self.upkeep.next() => self.kept_up(done),
+                loaded = loaded(&mut self.loading) => self.go_on(loaded).await,
                 () = self.queue.filled(), if self.flight.is_none() => {}
                 _ = ticks.tick() => self.tick(),
             }
@@ -208,6 +236,7 @@ impl Runner {
                 self.state.note_last(entry.position);
                 self.apply(entry).await;
             }
+            Some(Err(error @ FollowError::Trimmed { .. })) => self.rebuild(&error.to_string()),
             Some(Err(error)) => self.end(&error.to_string()),
             None => self.end("the shared log was closed"),
         }
@@ -233,8 +262,9 @@ impl Runner {
                 }
             }
             Ok(Applied::Whole(outcomes)) => {
-                self.has_changed = true;
+                self.upkeep.has_changed = true;
                 if is_own {
+                    self.begin_snapshot(entry.position).await;
                     self.finish(outcomes);
                 }
             }
@@ -243,6 +273,9 @@ impl Runner {
                 self.end(&error.to_string());
             }
             Err(ApplyError::Copy(error)) => self.end(&error.to_string()),
+        }
+        if let Some((boot, progress)) = self.applier.take_heard() {
+            self.heard(boot, progress);
         }
         self.state.note_applied(&self.applier);
         self.renumber();
@@ -267,13 +300,15 @@ impl Runner {
     }
 
     /// Gives the flight's messages other numbers where those they have cannot count any more: another message took one,
-    /// or this boot was forgotten.
+    /// this boot was forgotten, or
+    /// its parts were given up at a snapshot.
     fn renumber(&mut self) {
         let Some(flight) = &self.flight else {
             return;
         };
         let last_number = self.applier.last_number(self.boot);
-        if flight.next_number() == last_number + 1 {
+        let has_parts = self.applier.parts_of(self.boot) == flight.applied_parts();
+        if flight.next_number() == last_number + 1 && has_parts {
             return;
         }
         if last_number == 0 {
@@ -286,19 +321,24 @@ impl Runner {
         self.send();
     }
 
-    /// Stops taking commits while other nodes have something else.
+    /// Makes the copy anew where other nodes have something else, and takes no commits meanwhile.
     fn judge_copy(&mut self) {
-        let is_outvoted = self.applier.is_outvoted();
+        let is_outvoted = self.applier.is_outvoted() && self.follower.is_some();
         if is_outvoted && !self.is_outvoted {
+            self.is_outvoted = true;
             let position = self.applier.progress().position;
-            self.fail(&format!(
-                "this node's copy differs from those of other nodes at position {position} of the shared log; \
-                 restart the node with an empty copy"
-            ));
+            let differs = format!(
+                "this node's copy differs from those of other nodes at position {position} of the shared log"
+            );
+            if self.copy.can_snapshot() && self.rebuilds < MAX_REBUILDS {
+                self.rebuild(&differs)
+            } else {
+                self.fail(&format!("{differs}; restart the node with an empty copy"))
+            }
         } else if self.is_outvoted && !is_outvoted {
             self.recovered();
+            self.is_outvoted = false;
         }
-        self.is_outvoted = is_outvoted;
     }
 
     fn tick(&mut self) {
@@ -335,7 +375,9 @@ impl Runner {
         {
             self.start_probe(now);
         }
-        self.maintain_if_due(now);
+        if !self.state.is_away() {
+            self.keep_up();
+        }
     }
 
     fn start_probe(&mut self, now: Instant) {
@@ -373,28 +415,6 @@ impl Runner {
         }
     }
 
-    /// Sends a mark at which every node applies retention and compaction, where there may be something to do.
-    fn maintain_if_due(&mut self, now: Instant) {
-        let is_due = now - self.maintained_at >= self.options.maintenance_interval;
-        if !is_due || !self.has_changed || self.state.is_away() {
-            return;
-        }
-        self.maintained_at = now;
-        let topics = self.store.topics();
-        let needs_it = topics.iter().any(|topic| {
-            let options = &topic.options;
-            let limits = [options.retention_ms, options.max_bytes, options.max_events];
-            options.compaction || limits.iter().any(Option::is_some)
-        });
-        // Where events grow old there is something to do later, even if nothing more comes.
-        self.has_changed = topics
-            .iter()
-            .any(|topic| topic.options.retention_ms.is_some() && topic.events > 0);
-        if needs_it {
-            drop(self.queue.push(Work::Maintenance));
-        }
-    }
-
     /// Refuses commits until the log is back. What was sent may still happen.
     fn fail(&mut self, cause: &str) {
         tracing::error!(%cause, "commits are refused");
@@ -422,12 +442,17 @@ impl Runner {
 
     /// The node cannot go on; what it has can be read.
     fn end(&mut self, cause: &str) {
+        self.stop(cause);
+        self.state.set_ended();
+    }
+
+    /// Follows the log no more and takes no commits.
+    fn stop(&mut self, cause: &str) {
         self.follower = None;
         self.append = None;
         self.probe = None;
         self.fail(cause);
         self.flight = None;
-        self.state.set_ended();
     }
 }
 
@@ -438,14 +463,4 @@ fn silent_unless(is_away: bool, silent: Duration) -> Duration {
 
 async fn next_of(follower: &mut Option<Follower>) -> Option<Result<Entry, FollowError>> {
     follower.as_mut()?.next().await
-}
-
-/// The answer once it is there; none comes where nothing was asked.
-async fn of<T, E>(answer: &mut Option<Answer<T, E>>) -> Result<T, E> {
-    let Some(waiting) = answer else {
-        return std::future::pending().await;
-    };
-    let answered = waiting.await;
-    *answer = None;
-    answered
 }

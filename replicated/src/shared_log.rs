@@ -1,6 +1,7 @@
 //! What an engine has to do to carry a cluster: keep one ordered log of messages. Everything else, from positions in
 //! topics to compare-and-set, follows from its order and is decided by whoever applies it.
 
+use crate::snapshot::Snapshots;
 use bytes::Bytes;
 use prombus_store::{Answer, Durability};
 use std::sync::Arc;
@@ -33,6 +34,16 @@ pub trait SharedLog: Send + Sync + 'static {
 
     /// Forgets all messages up to and with `through`.
     fn trim(&self, through: u64) -> Answer<(), Unavailable>;
+
+    /// How many bytes the log takes, where the engine says so.
+    fn bytes(&self) -> Answer<Option<u64>, Unavailable> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Where snapshots of copies are kept beside the log. Without them it is never trimmed.
+    fn snapshots(&self) -> Option<Arc<dyn Snapshots>> {
+        None
+    }
 
     /// What the log is. It does not change while it is open.
     fn description(&self) -> &Description;

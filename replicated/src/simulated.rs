@@ -1,13 +1,19 @@
 //! A shared log in memory whose faults a test decides: answers that get lost, messages that come twice, an engine that
 //! is away, full, purged or edited. Clones are handles on the same log, one for each simulated node.
 
+mod disk;
+mod snapshots;
+
+pub use disk::SimulatedDisk;
+
 use crate::{
-    AppendError, Bounds, Description, Entry, FollowError, Follower, SharedLog, Unavailable,
+    AppendError, Bounds, Description, Entry, FollowError, Follower, SharedLog, Snapshots,
+    Unavailable,
 };
 use bytes::Bytes;
 use prombus_store::LockExt;
 use prombus_store::{Answer, Durability};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -34,6 +40,8 @@ pub enum Fault {
 pub struct SimulatedLog {
     shared: Arc<Shared>,
     description: Description,
+    /// Whether this handle reaches the log.
+    connected: watch::Receiver<bool>,
 }
 
 #[derive(Debug)]
@@ -53,6 +61,10 @@ struct Log {
     late: Vec<Bytes>,
     is_away: bool,
     delay: Duration,
+    /// Chunks of snapshots by their snapshot and number.
+    chunks: BTreeMap<(u64, u32), Bytes>,
+    /// Chunks that can still be kept before the next ones are refused.
+    chunks_left: Option<u32>,
 }
 
 impl SimulatedLog {
@@ -74,10 +86,29 @@ impl SimulatedLog {
             log_id,
             max_message_bytes,
         };
+        let (_, connected) = watch::channel(true);
         Self {
             shared: Arc::new(shared),
             description,
+            connected,
         }
+    }
+
+    /// A handle that can be cut off from the log, as a node whose network is down or whose process is stopped: whatever it
+    /// asks is answered when it is connected again.
+    pub fn cuttable(&self) -> (Self, watch::Sender<bool>) {
+        let (connection, connected) = watch::channel(true);
+        let handle = Self {
+            connected,
+            ..self.clone()
+        };
+        (handle, connection)
+    }
+
+    async fn reach(&self) {
+        let mut connected = self.connected.clone();
+        // The sender is gone where nobody can cut it.
+        let _ = connected.wait_for(|connected| *connected).await;
     }
 
     /// Decides what happens to the next appends, whoever makes them, behind what was decided before.
@@ -119,6 +150,16 @@ impl SimulatedLog {
         if let Some(held) = log.messages.get_mut(at) {
             *held = message;
         }
+    }
+
+    /// Refuses chunks of snapshots after so many more, or takes them again.
+    pub fn set_chunks_left(&self, left: Option<u32>) {
+        self.log().chunks_left = left;
+    }
+
+    /// Changes what is kept of snapshots, as somebody who edits the engine's data would.
+    pub fn edit_chunks(&self, edit: impl FnOnce(&mut BTreeMap<(u64, u32), Bytes>)) {
+        edit(&mut self.log().chunks);
     }
 
     /// Loses the newest messages, as an engine that acknowledged what it had not synced.
@@ -200,6 +241,7 @@ impl SharedLog for SimulatedLog {
     fn append(&self, message: Bytes, _: Durability) -> Answer<u64, AppendError> {
         let log = self.clone();
         Box::pin(async move {
+            log.reach().await;
             let delay = log.log().delay;
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
@@ -214,6 +256,7 @@ impl SharedLog for SimulatedLog {
         Follower::spawn(move |sender| async move {
             let mut after = after;
             loop {
+                log.reach().await;
                 changed.borrow_and_update();
                 match log.read(after) {
                     Ok(Some(entry)) => {
@@ -237,30 +280,53 @@ impl SharedLog for SimulatedLog {
     }
 
     fn bounds(&self) -> Answer<Bounds, Unavailable> {
-        let log = self.log();
-        let bounds = if log.is_away {
-            Err(Unavailable {
-                cause: "the simulated log is away".into(),
-            })
-        } else {
-            Ok(Bounds {
-                first: log.trimmed + 1,
-                last: log.trimmed + log.messages.len() as u64,
-            })
-        };
-        Box::pin(std::future::ready(bounds))
+        let log = self.clone();
+        Box::pin(async move {
+            log.reach().await;
+            let log = log.log();
+            if log.is_away {
+                Err(away())
+            } else {
+                Ok(Bounds {
+                    first: log.trimmed + 1,
+                    last: log.trimmed + log.messages.len() as u64,
+                })
+            }
+        })
     }
 
     fn trim(&self, through: u64) -> Answer<(), Unavailable> {
-        let mut log = self.log();
-        while log.trimmed < through && log.messages.pop_front().is_some() {
-            log.trimmed += 1;
-        }
-        Box::pin(std::future::ready(Ok(())))
+        let log = self.clone();
+        Box::pin(async move {
+            log.reach().await;
+            let mut log = log.log();
+            if log.is_away {
+                return Err(away());
+            }
+            while log.trimmed < through && log.messages.pop_front().is_some() {
+                log.trimmed += 1;
+            }
+            Ok(())
+        })
+    }
+
+    fn bytes(&self) -> Answer<Option<u64>, Unavailable> {
+        let messages = self.log().messages.iter().map(Bytes::len).sum::<usize>();
+        Box::pin(std::future::ready(Ok(Some(messages as u64))))
+    }
+
+    fn snapshots(&self) -> Option<Arc<dyn Snapshots>> {
+        Some(Arc::new(self.clone()))
     }
 
     fn description(&self) -> &Description {
         &self.description
+    }
+}
+
+fn away() -> Unavailable {
+    Unavailable {
+        cause: "the simulated log is away".into(),
     }
 }
 

@@ -16,6 +16,10 @@ pub struct Options {
     pub patience: Duration,
     /// How often a node marks that retention and compaction are to be applied, where there may be something to do.
     pub maintenance_interval: Duration,
+    /// A snapshot is made when the messages since the last one take so many bytes.
+    pub snapshot_bytes: u64,
+    /// A node that was not heard of for so long does not keep the log from being trimmed.
+    pub absent_after: Duration,
     /// A number that no other start of any node has.
     pub boot: u64,
     /// Which node this is, where starts of the same node can be told; else a number of its own.
@@ -27,6 +31,8 @@ impl Default for Options {
         Self {
             patience: Duration::from_secs(2),
             maintenance_interval: Duration::from_secs(60),
+            snapshot_bytes: 256 << 20,
+            absent_after: Duration::from_secs(60),
             boot: RandomState::new().hash_one("boot"),
             node: None,
         }
@@ -48,6 +54,14 @@ pub struct Replication {
     pub round_trip_micros: u64,
     /// Messages that had no effect since the start, most of them sent again after a lost answer.
     pub void: u64,
+    /// The position of the newest durable snapshot; 0 where there is none.
+    pub snapshot: u64,
+    /// When it became durable, in epoch milliseconds by the clock of the node that made it.
+    pub snapshot_at_ms: u64,
+    /// Bytes of the messages since the last snapshot was begun.
+    pub bytes_since_snapshot: u64,
+    /// What the shared log takes, where its engine says so.
+    pub log_bytes: Option<u64>,
 }
 
 /// Shared by the task and the store.
@@ -79,6 +93,10 @@ impl SharedState {
         replication.applied = progress.position;
         replication.digest = progress.digest;
         replication.void = applier.void();
+        let marks = applier.marks();
+        replication.snapshot = marks.durable;
+        replication.snapshot_at_ms = marks.durable_at_ms;
+        replication.bytes_since_snapshot = marks.bytes;
         replication.last = replication.last.max(progress.position);
         drop(replication);
         self.applied.send_replace(progress.position);
@@ -93,6 +111,10 @@ impl SharedState {
         let mut replication = self.lock();
         replication.first = bounds.first;
         replication.last = replication.last.max(bounds.last);
+    }
+
+    pub(crate) fn note_log_bytes(&self, bytes: u64) {
+        self.lock().log_bytes = Some(bytes);
     }
 
     pub(crate) fn note_round_trip(&self, took: Duration) {

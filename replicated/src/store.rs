@@ -2,10 +2,13 @@
 
 use crate::applier::{Applier, HIDDEN};
 use crate::copy::LocalCopy;
+use crate::message::Kind;
 use crate::queue::{Queue, Work};
 use crate::runner::Runner;
-use crate::shared_log::{FollowError, SharedLog, Unavailable};
+use crate::shared_log::{Bounds, FollowError, SharedLog, Unavailable};
+use crate::snapshot::load;
 use crate::state::{Options, Replication, SharedState};
+use crate::trims;
 use prombus_store::LockExt;
 use prombus_store::{
     Answer, Batch, Clock, CommitError, CopyProgress, Find, Keyed, LatestEvent, NodeBoot, Page,
@@ -19,7 +22,9 @@ use tokio::task::JoinHandle;
 /// A store whose commits are the messages of a shared log.
 pub struct ReplicatedStore {
     log: Arc<dyn SharedLog>,
+    local: Arc<dyn LocalCopy>,
     copy: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
     queue: Arc<Queue>,
     state: Arc<SharedState>,
     node: NodeBoot,
@@ -54,17 +59,8 @@ impl ReplicatedStore {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, OpenError> {
-        let applier = Applier::open(copy.clone()).await?;
         let bounds = log.bounds().await?;
-        let (applied, wanted) = (applier.progress().position, applier.follow_after() + 1);
-        if applied > bounds.last {
-            let last = bounds.last;
-            return Err(FollowError::Behind { applied, last }.into());
-        }
-        if wanted < bounds.first {
-            let first = bounds.first;
-            return Err(FollowError::Trimmed { wanted, first }.into());
-        }
+        let applier = open_copy(&log, &copy, bounds).await?;
         let (queue, state) = (Arc::new(Queue::new()), Arc::new(SharedState::new()));
         state.note_bounds(bounds);
         state.note_applied(&applier);
@@ -74,10 +70,19 @@ impl ReplicatedStore {
             boot: options.boot,
         };
         let store = copy.store().clone();
-        let runner = Runner::new(log.clone(), applier, store.clone(), clock, both, options);
+        let runner = Runner::new(
+            log.clone(),
+            applier,
+            copy.clone(),
+            clock.clone(),
+            both,
+            options,
+        );
         let opened = Self {
             log,
+            local: copy,
             copy: store,
+            clock,
             queue,
             state,
             node,
@@ -119,6 +124,37 @@ impl ReplicatedStore {
             settled.await;
             read(&*copy).await
         })
+    }
+}
+
+/// The copy where it can follow the log: as it is, or made anew from a snapshot where it is empty or what it needs next was
+/// trimmed.
+async fn open_copy(
+    log: &Arc<dyn SharedLog>,
+    copy: &Arc<dyn LocalCopy>,
+    bounds: Bounds,
+) -> Result<Applier, OpenError> {
+    let applier = Applier::open(copy.clone()).await?;
+    let (applied, wanted) = (applier.progress().position, applier.follow_after() + 1);
+    if applied > bounds.last {
+        let last = bounds.last;
+        return Err(FollowError::Behind { applied, last }.into());
+    }
+    let is_trimmed = wanted < bounds.first;
+    if !is_trimmed && (applied > 0 || bounds.last == 0) {
+        return Ok(applier);
+    }
+    match load::load(log.clone(), copy.clone(), bounds).await {
+        Ok(snapshot) => {
+            tracing::info!(snapshot, "the copy is made from a snapshot");
+            Ok(Applier::open(copy.clone()).await?)
+        }
+        Err(error) if is_trimmed => {
+            tracing::error!(%error, "no snapshot can be loaded");
+            let first = bounds.first;
+            Err(FollowError::Trimmed { wanted, first }.into())
+        }
+        Err(_) => Ok(applier),
     }
 }
 
@@ -214,15 +250,31 @@ impl Store for ReplicatedStore {
     }
 
     fn maintain(&self) -> Answer<(), CommitError> {
-        let maintained = self.queue.push(Work::Maintenance);
-        Box::pin(async move { maintained.await.map(|_| ()) })
+        let settled = self.queue.behind_accepted();
+        let (copy, queue) = (self.local.clone(), self.queue.clone());
+        let now_ms = self.clock.now_ms();
+        Box::pin(async move {
+            settled.await;
+            let trims = copy.due_trims(now_ms).await?;
+            let maintenance = Work::Mark(Kind::Maintenance, trims::encode(&trims));
+            queue.push(maintenance).await.map(|_| ())
+        })
     }
 
     fn status(&self) -> StoreStatus {
         let description = self.log.description();
-        let Replication { applied, last, .. } = self.state.replication();
+        let replication = self.state.replication();
         StoreStatus {
-            copy: Some(CopyProgress { applied, last }),
+            copy: Some(CopyProgress {
+                applied: replication.applied,
+                last: replication.last,
+                first: replication.first,
+                log_bytes: replication.log_bytes,
+                snapshot: replication.snapshot,
+                snapshot_at_ms: replication.snapshot_at_ms,
+                bytes_since_snapshot: replication.bytes_since_snapshot,
+                round_trip_micros: replication.round_trip_micros,
+            }),
             url: description.url.clone(),
             durability: description.durability.clone(),
             failed: self.queue.failure().or_else(|| self.state.rejection()),

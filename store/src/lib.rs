@@ -88,6 +88,18 @@ pub struct CopyProgress {
     pub applied: u64,
     /// The last one that the node has heard of.
     pub last: u64,
+    /// The first one that the log held when it was last asked.
+    pub first: u64,
+    /// Bytes that the log takes, where its engine says so.
+    pub log_bytes: Option<u64>,
+    /// The position of the newest durable snapshot; 0 where there is none.
+    pub snapshot: u64,
+    /// When it became durable, in epoch milliseconds by the clock of the node that made it.
+    pub snapshot_at_ms: u64,
+    /// Bytes of commits since the last snapshot was begun.
+    pub bytes_since_snapshot: u64,
+    /// How long the last commit took to be acknowledged by the log.
+    pub round_trip_micros: u64,
 }
 
 impl CopyProgress {

@@ -1,6 +1,7 @@
 //! The files of a log as they were at one moment, open for reading.
 
 use anyhow::{Context, bail};
+use prombus_log::image::{SEGMENTS_NAME as SEGMENTS, is_of_log};
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io::ErrorKind;
@@ -9,8 +10,6 @@ use std::path::Path;
 /// How often files are opened anew when a name changed meanwhile. Names change when a segment is begun, sealed or
 /// compacted, and opening a thousand files takes milliseconds.
 const MAX_ATTEMPTS: usize = 100;
-/// The record of segments, which every log has.
-const SEGMENTS: &str = "SEGMENTS";
 
 /// Open files by their names.
 pub(crate) struct Snapshot {
@@ -91,18 +90,6 @@ fn names(folder: &Path) -> std::io::Result<BTreeMap<String, Identity>> {
     Ok(names)
 }
 
-/// Not those that only mean something to the process that uses the log, or that are unfinished.
-fn is_of_log(name: &str) -> bool {
-    let extension = Path::new(name).extension();
-    name == SEGMENTS
-        || extension.is_some_and(|found| {
-            ["seg", "idx", "ids", "state"]
-                .iter()
-                .any(|one| found == *one)
-        })
-        || name.starts_with("damaged-") && extension.is_some_and(|found| found == "txt")
-}
-
 #[cfg(unix)]
 fn identity(metadata: &Metadata) -> Identity {
     use std::os::unix::fs::MetadataExt;
@@ -119,28 +106,6 @@ fn identity(metadata: &Metadata) -> Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_files_of_the_log_are_taken() {
-        for name in [
-            "SEGMENTS",
-            "0000000000000001.seg",
-            "1-2.ids",
-            "damaged-3.txt",
-        ] {
-            assert!(is_of_log(name), "{name}");
-        }
-        for name in [
-            "LOCK",
-            "CLOSED",
-            "reserve",
-            "ffffffffffffffff.seg.new",
-            "cut-tail.bytes",
-            "damaged-1.seg.kept",
-        ] {
-            assert!(!is_of_log(name), "{name}");
-        }
-    }
 
     #[test]
     fn a_folder_without_a_log_is_an_error() {

@@ -5,7 +5,7 @@ use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::{Action, Coverage};
 use crate::gateway::Gateway;
-use crate::metrics::{CONTENT_TYPE, GroupSample, StoreSample};
+use crate::metrics::{CONTENT_TYPE, CopySample, GroupSample, StoreSample};
 use axum::body::Body;
 use axum::http::HeaderValue;
 use axum::response::Response;
@@ -43,6 +43,18 @@ async fn sample(gateway: &Gateway) {
         sync_micros: status.sync_micros,
         damage: status.damage_count,
     });
+    gateway
+        .metrics
+        .sample_copy(status.copy.map(|copy| CopySample {
+            applied: copy.applied,
+            first: copy.first,
+            last: copy.last,
+            log_bytes: copy.log_bytes,
+            snapshot: copy.snapshot,
+            snapshot_at_ms: copy.snapshot_at_ms,
+            bytes_since_snapshot: copy.bytes_since_snapshot,
+            round_trip_micros: copy.round_trip_micros,
+        }));
     let unwritten = gateway.bus.unwritten_groups();
     gateway.metrics.sample_group_writes(unwritten.failures);
     let running = gateway.bus.running_groups() as u64;

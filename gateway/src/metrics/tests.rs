@@ -189,6 +189,37 @@ fn global_numbers_are_shown_without_labels() {
 }
 
 #[test]
+fn a_copy_is_shown_where_there_is_one() {
+    let metrics = Metrics::new();
+    assert!(!metrics.render().contains("copy_applied_position"));
+    metrics.sample_copy(Some(CopySample {
+        applied: 90,
+        first: 41,
+        last: 95,
+        log_bytes: None,
+        snapshot: 40,
+        snapshot_at_ms: 1_700_000_000_999,
+        bytes_since_snapshot: 1234,
+        round_trip_micros: 1_500,
+    }));
+    let text = metrics.render();
+    for (sample, expected) in [
+        ("copy_applied_position", "90"),
+        ("copy_lag_positions", "5"),
+        ("shared_log_first_position", "41"),
+        ("shared_log_last_position", "95"),
+        ("snapshot_position", "40"),
+        ("snapshot_timestamp_seconds", "1700000000"),
+        ("bytes_since_snapshot", "1234"),
+        ("shared_log_round_trip_ms", "1.500"),
+        ("prombus_shared_log_round_trip_seconds", "0.001500"),
+    ] {
+        assert_eq!(value(&text, sample).as_deref(), Some(expected), "{sample}");
+    }
+    assert!(!text.contains("shared_log_bytes"), "it is not known");
+}
+
+#[test]
 fn labels_and_help_are_escaped() {
     let metrics = Metrics::new();
     metrics.topic("a\"b\\c\nd").published.increment();

@@ -101,7 +101,11 @@ impl Text {
 
     /// A gauge of milliseconds.
     pub(super) fn duration_gauge(&mut self, labels: &Labels, ms: i64) {
-        let micros = u64::try_from(ms).unwrap_or(0).saturating_mul(1_000);
+        self.micros_gauge(labels, u64::try_from(ms).unwrap_or(0).saturating_mul(1_000));
+    }
+
+    /// The same for what is known more exactly.
+    pub(super) fn micros_gauge(&mut self, labels: &Labels, micros: u64) {
         let duration = self.duration(micros);
         self.sample(labels, duration);
     }

@@ -115,9 +115,10 @@ async fn run(
             return;
         }
         let tries = if is_stopping { 1 } else { MAX_TRIES };
-        let counter = match collector.send_with_retries(&batch, tries).await {
-            true => &counts.exported,
-            false => &counts.dropped,
+        let counter = if collector.send_with_retries(&batch, tries).await {
+            &counts.exported
+        } else {
+            &counts.dropped
         };
         counter.add(batch.len() as u64);
     }
@@ -161,9 +162,10 @@ impl Collector {
                 authority.port_u16().unwrap_or(80),
             ),
             authority: authority.to_string(),
-            path: match path.ends_with(TRACES_PATH) {
-                true => path.to_owned(),
-                false => format!("{path}{TRACES_PATH}"),
+            path: if path.ends_with(TRACES_PATH) {
+                path.to_owned()
+            } else {
+                format!("{path}{TRACES_PATH}")
             },
         })
     }

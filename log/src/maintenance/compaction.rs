@@ -28,7 +28,7 @@ struct Due {
 
 impl Maintainer {
     /// Compacts every topic that asks for it and has changed enough.
-    pub(super) fn compact_topics(&self) -> io::Result<()> {
+    pub(crate) fn compact_topics(&self) -> io::Result<()> {
         let _one_at_a_time = self.rewriting.guard();
         let topics = self.topics_to_compact();
         // A segment holds events of many topics and is rewritten once for all of them.

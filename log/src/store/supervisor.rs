@@ -22,7 +22,7 @@ const CALM: Duration = Duration::from_secs(60);
 
 /// The log of a store, whichever one it is at the moment.
 pub(super) struct Supervised {
-    base: Arc<dyn Files>,
+    base: RwLock<Arc<dyn Files>>,
     options: LogOptions,
     tails: Arc<Tails>,
     current: RwLock<Generation>,
@@ -95,7 +95,7 @@ impl Supervised {
             is_read_only,
         };
         let supervised = Self {
-            base: files,
+            base: RwLock::new(files),
             options,
             tails,
             current: RwLock::new(generation),
@@ -193,7 +193,7 @@ impl Supervised {
         old_fence.close();
         // Before the new log can fail, so that no failure of its is missed.
         self.signal.lock().failed = false;
-        let fence = Arc::new(FencedFiles::new(self.base.clone()));
+        let fence = Arc::new(FencedFiles::new(self.base.read_guard().clone()));
         let opened = if is_read_only {
             Log::open(fence.clone(), self.options.clone())
         } else {
@@ -214,11 +214,41 @@ impl Supervised {
         };
         *self.current.write_guard() = generation;
         // A batch that failed and was on the disk all the same is there now.
+        self.refresh_tails(&log);
+        Ok(())
+    }
+
+    /// Goes on with the log in other files, if it is as `check` wants it. The old one stays as it is, for whoever reads it.
+    pub(super) fn replace<E: From<OpenError>>(
+        &self,
+        files: Arc<dyn Files>,
+        check: impl FnOnce(&Log, &OpenReport) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let _one_at_a_time = self.changing.guard();
+        let fence = Arc::new(FencedFiles::new(files.clone()));
+        let (log, report) = Log::open(fence.clone(), self.options.clone())?;
+        check(&log, &report)?;
+        let log = Arc::new(log);
+        let generation = Generation {
+            log: log.clone(),
+            fence,
+            is_read_only: false,
+        };
+        let old = std::mem::replace(&mut *self.current.write_guard(), generation);
+        *self.base.write_guard() = files;
+        self.signal.lock().failed = false;
+        // Whether it could be closed properly does not matter any more.
+        let _ = old.log.close();
+        old.fence.close();
+        self.refresh_tails(&log);
+        Ok(())
+    }
+
+    fn refresh_tails(&self, log: &Log) {
         let tails = log.topics().into_iter();
         let tails: Vec<_> = tails.map(|topic| (topic.name, topic.tail_seq)).collect();
         self.tails.refresh(&tails);
         self.tails.topics_changed();
-        Ok(())
     }
 }
 

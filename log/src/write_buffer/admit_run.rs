@@ -3,7 +3,7 @@
 use super::WriteBuffer;
 use super::admit::{Known, Unit};
 use crate::completion::Completion;
-use crate::copy::POSITION_KEY;
+use crate::copy::{POSITION_KEY, PositionRecord};
 use crate::record::{LAST_OF_BATCH, StateRecord};
 use prombus_store::{Batch, Change, CommitError, Receipt};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl WriteBuffer {
         batches: &[Batch],
         known: &[Known<'_>],
         now_ms: u64,
-        position: &Arc<[u8]>,
+        position: u64,
     ) -> Result<AdmittedRun, CommitError> {
         self.check_takes(batches.iter().any(|batch| batch.events().len() > 0))?;
         let expects_keys = batches.iter().any(Batch::has_expected_key_positions);
@@ -39,12 +39,17 @@ impl WriteBuffer {
         if expects_keys {
             self.watched_keys.end_batch();
         }
-        let (version, change) = self.keyed.put(&POSITION_KEY.into(), position);
+        let ended = PositionRecord {
+            position,
+            deleted_version: self.keyed.deleted_version(),
+        };
+        let value = ended.encode();
+        let (version, change) = self.keyed.put(&POSITION_KEY.into(), &value);
         self.pending.keyed.push(change);
         let record = StateRecord::KeyedPut {
             key: POSITION_KEY.into(),
             version,
-            value: position.clone(),
+            value,
         };
         record.write(&mut self.pending.bytes, LAST_OF_BATCH);
         let mut taken = batches.iter().zip(&outcomes);

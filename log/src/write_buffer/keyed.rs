@@ -1,6 +1,7 @@
 //! Keyed records: as the last batch left them, which is what the next one is checked against, and as readers see them,
 //! which is what is synced.
 
+use crate::copy::{POSITION_KEY, PositionRecord};
 use prombus_store::Keyed;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -33,9 +34,12 @@ pub(crate) struct KeyedChange {
 }
 
 impl KeyedRecords {
-    /// Records that are synced.
+    /// Records that are synced. Those of a copy say which versions were given to records that are gone.
     pub(crate) fn new(records: BTreeMap<Arc<str>, Keyed>) -> Self {
+        let ended = records.get(POSITION_KEY);
+        let ended = ended.and_then(|ended| PositionRecord::decode(&ended.value));
         Self {
+            deleted_version: ended.map_or(0, |ended| ended.deleted_version),
             bytes: records
                 .iter()
                 .map(|(key, one)| memory_of(key, &one.value))

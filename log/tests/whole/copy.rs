@@ -78,6 +78,10 @@ fn some_run(random: &mut Seeded, number: u64) -> Run {
                     _ => Expect::Any,
                 },
             }),
+            8 => plan.changes.push(Change::Delete {
+                key: format!("k{}", random.below(4)).into(),
+                expect: Expect::Any,
+            }),
             6..8 => plan.changes.push(put_topic(topic, IfExists::Keep)),
             _ => {}
         }

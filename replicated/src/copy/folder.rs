@@ -1,31 +1,32 @@
-//! A copy in a folder: the embedded log, which a restart goes on with. Nothing of it is synced while the node runs,
-//! because the shared log has everything; so a copy that was not closed properly is thrown away and made anew.
+//! A copy in a folder: the embedded log, which a restart goes on with, also after a kill or a power loss. Only one that is
+//! damaged is made anew.
 
-mod unsynced;
-
-use super::{LocalCopy, Outcomes};
-use prombus_log::{FileStore, LogOptions, OsFiles};
-use prombus_store::{Answer, Batch, ManualClock, Store, StoreFailed, Wrapper};
+use super::log::{LogCopy, Place, Shelf};
+use super::{LocalCopy, Outcomes, StagedCopy};
+use crate::trims::Trim;
+use prombus_log::image::Image;
+use prombus_log::{LogOptions, OpenReport, OsFiles};
+use prombus_store::{Answer, Batch, Store, StoreFailed};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use unsynced::UnsyncedFiles;
 
-/// The file that says of which log this is a copy, and whether it was closed.
+/// The file that says of which log this is a copy, and where it is.
 const STATE_FILE: &str = "COPY";
 /// Locked as long as a node uses the folder.
 const LOCK_FILE: &str = "LOCK";
 /// The file with the node's number.
 const NODE_FILE: &str = "NODE";
-/// The folder of the log.
-const LOG_FOLDER: &str = "log";
+/// The folders of logs begin so; a number follows.
+const PLACE: &str = "log-";
+/// The folder of the log in older versions, which did not sync it.
+const OLDER_LOG_FOLDER: &str = "log";
 
 /// A copy in a folder.
 pub struct FolderCopy {
-    store: Arc<dyn Store>,
-    clock: Arc<ManualClock>,
+    copy: LogCopy,
     node: u64,
 }
 
@@ -34,8 +35,8 @@ pub struct FolderCopy {
 pub enum Rebuilt {
     /// There was none.
     New,
-    /// The node was killed, or its machine lost power.
-    NotClosed,
+    /// An older version made it, which did not sync it.
+    Older,
     /// Something in it could not be read.
     Damaged,
 }
@@ -86,34 +87,29 @@ impl FolderCopy {
         };
         fs::create_dir_all(folder).map_err(failed)?;
         let lock = lock(folder)?;
-        let log_folder = folder.join(LOG_FOLDER);
-        let mut rebuilt = match read_state(folder, log_id)? {
-            Found::Closed => None,
-            Found::Nothing => Some(Rebuilt::New),
-            Found::NotClosed => Some(Rebuilt::NotClosed),
+        let (found, mut rebuilt) = match read_state(folder, log_id)? {
+            Found::Copy(place) => (Some(place), None),
+            Found::Nothing => (None, Some(Rebuilt::New)),
+            Found::Older => (None, Some(Rebuilt::Older)),
         };
-        write_state(folder, log_id, false).map_err(failed)?;
         let node = node_number(folder).map_err(failed)?;
+        let shelf = || FolderShelf {
+            folder: folder.to_owned(),
+            log_id,
+            _lock: lock.clone(),
+        };
         let mut opened = None;
-        if rebuilt.is_none() {
-            match Self::open_log(folder, &log_folder, log_id, lock.clone()) {
-                Ok((copy, true)) => opened = Some(copy),
-                Ok((_, false)) | Err(_) => rebuilt = Some(Rebuilt::Damaged),
+        if let Some(name) = found {
+            opened = Self::open_in(&shelf(), name, shelf());
+            if opened.is_none() {
+                rebuilt = Some(Rebuilt::Damaged);
             }
         }
         let copy = match opened {
             Some(copy) => copy,
-            None => {
-                match fs::remove_dir_all(&log_folder) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(failed(error));
-                    }
-                    _ => {}
-                }
-                Self::open_log(folder, &log_folder, log_id, lock)?.0
-            }
+            None => Self::make_in(&shelf(), shelf())?,
         };
-        Ok((Self { node, ..copy }, rebuilt))
+        Ok((Self { copy, node }, rebuilt))
     }
 
     /// The node's number: drawn when the folder was made and kept in it. One process at a time has the folder, so at any
@@ -122,106 +118,127 @@ impl FolderCopy {
         self.node
     }
 
-    fn open_log(
-        folder: &Path,
-        log_folder: &Path,
-        log_id: u64,
-        lock: Arc<fs::File>,
-    ) -> Result<(Self, bool), OpenCopyError> {
-        let clock = Arc::new(ManualClock::at(0));
-        let failed = |error| OpenCopyError::Log {
-            folder: folder.to_owned(),
+    /// The copy in a place; `None` where it cannot be trusted.
+    fn open_in(shelf: &FolderShelf, name: String, owned: FolderShelf) -> Option<LogCopy> {
+        // The folder that the log is in is not made where it is gone.
+        let path = shelf.folder.join(&name);
+        let files = path.is_dir().then(|| OsFiles::open(&path).ok())??;
+        let place = Place {
+            name: name.clone(),
+            files: Arc::new(files),
+        };
+        let opened = shelf.open(place, owned);
+        let (copy, report) = opened.ok()?;
+        // What a crash has torn at the end is applied again.
+        shelf.remove_others(&name).ok()?;
+        report.damage.is_empty().then_some(copy)
+    }
+
+    fn make_in(shelf: &FolderShelf, owned: FolderShelf) -> Result<LogCopy, OpenCopyError> {
+        let failed = |error| OpenCopyError::Io {
+            folder: shelf.folder.clone(),
             error,
         };
-        let files = OsFiles::open(log_folder).map_err(|error| failed(error.into()))?;
-        let options = LogOptions {
-            clock: clock.clone(),
-            log_id: Some(log_id),
-            // Retention and compaction happen at marks in the shared log, on all nodes alike.
-            maintain_interval_ms: u64::MAX,
-            ..LogOptions::default()
-        };
-        let url = format!("copy:{}", folder.display());
-        let files = Arc::new(UnsyncedFiles::new(Arc::new(files)));
-        let (store, report) = FileStore::on_files(files, options, url).map_err(failed)?;
-        let is_sound = report.damage.is_empty() && report.cut_tail.is_none();
-        let store = ClosedProperly {
-            store,
-            folder: folder.to_owned(),
-            log_id,
-            _lock: lock,
-        };
-        let copy = Self {
-            store: Arc::new(store),
-            clock,
-            node: 0,
-        };
-        Ok((copy, is_sound))
+        let place = shelf.fresh().map_err(failed)?;
+        let name = place.name.clone();
+        let opened = shelf.open(place, owned);
+        let (copy, _) = opened.map_err(|error| OpenCopyError::Log {
+            folder: shelf.folder.clone(),
+            error,
+        })?;
+        shelf.adopt(&name).map_err(failed)?;
+        Ok(copy)
     }
 }
 
 impl LocalCopy for FolderCopy {
     fn store(&self) -> &Arc<dyn Store> {
-        &self.store
+        self.copy.store()
     }
 
-    fn apply(&self, batches: Vec<Batch>, now_ms: u64) -> Answer<Outcomes, StoreFailed> {
-        self.clock.set(now_ms);
-        let store = self.store.clone();
-        Box::pin(async move {
-            let mut outcomes = Vec::with_capacity(batches.len());
-            for batch in batches {
-                match store.commit(batch).await {
-                    Err(prombus_store::CommitError::StoreFailed(error)) => return Err(error),
-                    outcome => outcomes.push(outcome),
-                }
-            }
-            Ok(outcomes)
-        })
+    fn apply(
+        &self,
+        batches: Vec<Batch>,
+        now_ms: u64,
+        position: u64,
+    ) -> Answer<Outcomes, StoreFailed> {
+        self.copy.apply(batches, now_ms, position)
     }
 
-    fn maintain(&self, now_ms: u64) -> Answer<(), StoreFailed> {
-        self.clock.set(now_ms);
-        let maintained = self.store.maintain();
-        Box::pin(async move {
-            maintained.await.map_err(|error| StoreFailed {
-                cause: error.to_string().into(),
-            })
-        })
+    fn compact(&self, now_ms: u64) -> Answer<(), StoreFailed> {
+        self.copy.compact(now_ms)
+    }
+
+    fn due_trims(&self, now_ms: u64) -> Answer<Vec<Trim>, StoreFailed> {
+        self.copy.due_trims(now_ms)
+    }
+
+    fn can_snapshot(&self) -> bool {
+        self.copy.can_snapshot()
+    }
+
+    fn image(&self) -> Answer<Option<Image>, StoreFailed> {
+        self.copy.image()
+    }
+
+    fn stage(&self) -> io::Result<Option<Box<dyn StagedCopy>>> {
+        self.copy.stage()
     }
 }
 
-/// The store of a copy: when it is closed, its files are synced and the folder says so.
-struct ClosedProperly {
-    store: FileStore,
+/// The logs of a copy as folders of a folder, `log-1`, `log-2` …, of which the file `COPY` names the one in use.
+struct FolderShelf {
     folder: PathBuf,
     log_id: u64,
     /// Keeps other nodes out of the folder.
     _lock: Arc<fs::File>,
 }
 
-impl Wrapper for ClosedProperly {
-    fn inner(&self) -> &dyn Store {
-        &self.store
+impl FolderShelf {
+    fn open(
+        &self,
+        place: Place,
+        owned: Self,
+    ) -> Result<(LogCopy, OpenReport), prombus_log::OpenError> {
+        let url = format!("copy:{}", self.folder.display());
+        let options = LogOptions::default();
+        LogCopy::open(place, Box::new(owned), self.log_id, options, url)
     }
 
-    fn close(&self) -> Answer<(), prombus_store::CommitError> {
-        let closed = Store::close(&self.store);
-        let (folder, log_id) = (self.folder.clone(), self.log_id);
-        Box::pin(async move {
-            closed.await?;
-            let marked = tokio::task::spawn_blocking(move || {
-                sync_files(&folder.join(LOG_FOLDER))?;
-                write_state(&folder, log_id, true)
-            });
-            let cause = match marked.await {
-                Ok(Ok(())) => return Ok(()),
-                Ok(Err(error)) => error.to_string(),
-                Err(error) => error.to_string(),
-            };
-            let cause = format!("the copy could not be closed: {cause}").into();
-            Err(StoreFailed { cause }.into())
-        })
+    /// The folders of logs.
+    fn places(&self) -> io::Result<Vec<String>> {
+        let mut places = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let name = entry?.file_name().into_string().unwrap_or_default();
+            if name == OLDER_LOG_FOLDER || name.starts_with(PLACE) {
+                places.push(name);
+            }
+        }
+        Ok(places)
+    }
+
+    fn remove_others(&self, kept: &str) -> io::Result<()> {
+        for place in self.places()? {
+            if place != kept {
+                fs::remove_dir_all(self.folder.join(place))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shelf for FolderShelf {
+    fn fresh(&self) -> io::Result<Place> {
+        let taken = self.places()?.into_iter();
+        let taken = taken.filter_map(|name| name.strip_prefix(PLACE)?.parse::<u64>().ok());
+        let name = format!("{PLACE}{}", taken.max().unwrap_or(0) + 1);
+        let files = Arc::new(OsFiles::open(&self.folder.join(&name))?);
+        Ok(Place { name, files })
+    }
+
+    fn adopt(&self, place: &str) -> io::Result<()> {
+        write_state(&self.folder, self.log_id, place)?;
+        self.remove_others(place)
     }
 }
 
@@ -242,19 +259,25 @@ fn lock(folder: &Path) -> Result<Arc<fs::File>, OpenCopyError> {
 /// What a folder holds.
 enum Found {
     Nothing,
-    Closed,
-    NotClosed,
+    /// A copy in this place.
+    Copy(String),
+    /// What an older version left.
+    Older,
 }
 
 fn read_state(folder: &Path, wanted: u64) -> Result<Found, OpenCopyError> {
     let text = match fs::read_to_string(folder.join(STATE_FILE)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let is_lock = |entry: &fs::DirEntry| entry.file_name() == LOCK_FILE;
+            // A crash may have come before the first copy was whole.
+            let is_ours = |entry: &fs::DirEntry| {
+                let name = entry.file_name().into_string().unwrap_or_default();
+                name == LOCK_FILE || name.starts_with(NODE_FILE) || name.starts_with(PLACE)
+            };
             let mut others = fs::read_dir(folder)
                 .into_iter()
                 .flatten()
-                .filter(|entry| !entry.as_ref().is_ok_and(is_lock));
+                .filter(|entry| !entry.as_ref().is_ok_and(is_ours));
             return match others.next() {
                 None => Ok(Found::Nothing),
                 Some(_) => Err(OpenCopyError::Foreign(folder.to_owned())),
@@ -275,17 +298,15 @@ fn read_state(folder: &Path, wanted: u64) -> Result<Found, OpenCopyError> {
             found,
             wanted,
         }),
-        (Some(_), Some("closed")) => Ok(Found::Closed),
-        // A file that was cut by a power loss is of a copy that was not closed.
-        _ => Ok(Found::NotClosed),
+        (Some(_), Some(place)) if place.starts_with(PLACE) => Ok(Found::Copy(place.to_owned())),
+        _ => Ok(Found::Older),
     }
 }
 
-fn write_state(folder: &Path, log_id: u64, is_closed: bool) -> io::Result<()> {
-    let word = if is_closed { "closed" } else { "open" };
+fn write_state(folder: &Path, log_id: u64, place: &str) -> io::Result<()> {
     let next = folder.join("COPY.next");
     let mut file = fs::File::create(&next)?;
-    writeln!(file, "{log_id:016x} {word}")?;
+    writeln!(file, "{log_id:016x} {place}")?;
     file.sync_all()?;
     fs::rename(next, folder.join(STATE_FILE))?;
     fs::File::open(folder)?.sync_all()
@@ -307,16 +328,6 @@ fn node_number(folder: &Path) -> io::Result<u64> {
     fs::rename(next, file)?;
     fs::File::open(folder)?.sync_all()?;
     Ok(node)
-}
-
-fn sync_files(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_file() {
-            fs::File::open(path)?.sync_all()?;
-        }
-    }
-    fs::File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `mongodb://[user:password@]host:port,host:port/DATABASE?copy=FOLDER&readable=no` and whatever options MongoDB's own
 //! connection strings have.
 
+use crate::Growth;
 use std::path::PathBuf;
 
 /// The database where the URL names none.
@@ -17,12 +18,14 @@ pub struct MongoUrl {
     pub copy: Option<PathBuf>,
     /// Whether the events and cursors are kept as readable collections too.
     pub readable: bool,
+    /// How far the collection of commits may grow.
+    pub growth: Growth,
 }
 
 /// Why a text is no such URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid store URL: {cause}; expected mongodb://HOST:PORT[,HOST:PORT]/DATABASE[?replicaSet=NAME&copy=FOLDER&readable=no]"
+    "invalid store URL: {cause}; expected mongodb://HOST:PORT[,HOST:PORT]/DATABASE[?replicaSet=NAME&copy=FOLDER&readable=no&snapshot_bytes=256MiB&absent=60]"
 )]
 pub struct InvalidUrl {
     cause: String,
@@ -56,6 +59,7 @@ impl MongoUrl {
             database: database.to_owned(),
             copy: None,
             readable: true,
+            growth: Growth::default(),
         };
         let mut options = Vec::new();
         for option in query.split('&').filter(|option| !option.is_empty()) {
@@ -66,7 +70,13 @@ impl MongoUrl {
                 Some(("copy" | "readable", _)) => {
                     return Err(invalid("copy names a folder, and readable is yes or no"));
                 }
-                _ => options.push(option),
+                Some((name, value)) => {
+                    let is_ours = parsed.growth.set(name, value);
+                    if !is_ours.map_err(|cause| invalid(&cause))? {
+                        options.push(option);
+                    }
+                }
+                None => options.push(option),
             }
         }
         let options = if options.is_empty() {
@@ -85,7 +95,8 @@ mod tests {
 
     #[test]
     fn our_options_are_taken_out_of_the_connection_string() {
-        let url = "mongodb://me:secret@a:1,b:2/orders?replicaSet=rs0&copy=here&readable=no&w=1";
+        let url =
+            "mongodb://me:secret@a:1,b:2/orders?replicaSet=rs0&copy=here&readable=no&absent=99&w=1";
         let parsed = MongoUrl::parse(url).expect("a URL");
         assert_eq!(
             parsed.connection,
@@ -106,6 +117,7 @@ mod tests {
             "mongodb://u:secret@a/b c",
             "mongodb://u:secret@a/b?readable=perhaps",
             "mongodb://u:secret@a/b?copy=",
+            "mongodb://u:secret@a/b?absent=1",
         ] {
             let error = MongoUrl::parse(url).expect_err(url).to_string();
             assert!(!error.contains("secret"), "{error}");

@@ -5,6 +5,7 @@ use async_nats::client::{Request, RequestErrorKind};
 use async_nats::{Client, Message};
 use bytes::Bytes;
 use serde::Deserialize;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// How long a request may take. Whoever waits for a commit has given up by then.
@@ -70,8 +71,13 @@ struct StreamInfo {
 #[derive(Deserialize)]
 struct StreamState {
     messages: u64,
+    #[serde(default)]
+    bytes: u64,
     first_seq: u64,
     last_seq: u64,
+    /// Subjects with how many messages they have, where they were asked for.
+    #[serde(default)]
+    subjects: HashMap<String, u64>,
 }
 
 #[derive(Deserialize)]
@@ -112,6 +118,7 @@ impl Api {
             messages,
             first_seq,
             last_seq,
+            ..
         } = info.state;
         let first = if messages == 0 {
             last_seq + 1
@@ -120,6 +127,35 @@ impl Api {
         };
         let last = last_seq;
         Ok(Bounds { first, last })
+    }
+
+    /// How many bytes the stream takes.
+    pub(super) async fn bytes(&self) -> Result<u64, ApiFailure> {
+        let reply = self.request(&self.info, Bytes::new()).await?;
+        let info: StreamInfo = parse(&reply)?;
+        Ok(info.state.bytes)
+    }
+
+    /// The subjects of the stream that fit a filter.
+    pub(super) async fn subjects(&self, filter: &str) -> Result<Vec<String>, ApiFailure> {
+        let body = format!("{{\"subjects_filter\":\"{filter}\"}}");
+        let reply = self.request(&self.info, body.into()).await?;
+        let info: StreamInfo = parse(&reply)?;
+        Ok(info.state.subjects.into_keys().collect())
+    }
+
+    /// The last message of a subject with its sequence, from whichever replica answers.
+    pub(super) async fn last_of(&self, subject: &str) -> Result<Option<(u64, Bytes)>, ApiFailure> {
+        let body = format!("{{\"last_by_subj\":\"{subject}\"}}");
+        let reply = self.request(&self.direct_get, body.into()).await?;
+        match reply.status.map(|status| status.as_u16()) {
+            None => {}
+            Some(NOT_FOUND) => return Ok(None),
+            Some(status) => return Err(ApiFailure::Garbage(format!("status {status}"))),
+        }
+        let sequence = sequence_of(&reply);
+        let sequence = sequence.ok_or_else(|| ApiFailure::Garbage("no sequence".into()))?;
+        Ok(Some((sequence, reply.payload)))
     }
 
     /// Removes all messages up to and with a sequence.

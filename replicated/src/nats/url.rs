@@ -1,5 +1,6 @@
 //! `nats://[user:password@]host:port,host:port/stream?replicas=3&sync=always&monitor=host:port&copy=FOLDER`
 
+use crate::Growth;
 use async_nats::ServerAddr;
 use std::path::PathBuf;
 
@@ -24,12 +25,14 @@ pub struct NatsUrl {
     pub monitors: Vec<String>,
     /// Where the node's copy is.
     pub copy: Option<PathBuf>,
+    /// How far the stream may grow.
+    pub growth: Growth,
 }
 
 /// Why a text is no such URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid store URL: {cause}; expected nats://HOST:PORT[,HOST:PORT]/STREAM[?replicas=1&sync=always&monitor=HOST:PORT&copy=FOLDER]"
+    "invalid store URL: {cause}; expected nats://HOST:PORT[,HOST:PORT]/STREAM[?replicas=1&sync=always&monitor=HOST:PORT&copy=FOLDER&snapshot_bytes=256MiB&absent=60]"
 )]
 pub struct InvalidUrl {
     cause: String,
@@ -67,6 +70,7 @@ impl NatsUrl {
             sync_always: false,
             monitors: Vec::new(),
             copy: None,
+            growth: Growth::default(),
         };
         for option in query.split('&').filter(|option| !option.is_empty()) {
             parsed.set(option).map_err(invalid)?;
@@ -107,6 +111,7 @@ impl NatsUrl {
             },
             "monitor" => self.monitors = value.split(',').map(str::to_owned).collect(),
             "copy" if !value.is_empty() => self.copy = Some(value.into()),
+            _ if self.growth.set(name, value)? => {}
             _ => return Err(format!("unknown option {name:?}")),
         }
         Ok(())
@@ -161,6 +166,7 @@ mod tests {
             ("nats://a/b?sync=never", "sync=never"),
             ("nats://a/b?copy=", "copy"),
             ("nats://a/b?speed=high", "speed"),
+            ("nats://a/b?snapshot_bytes=9", "snapshot_bytes=9"),
             ("nats://a/b?replicas", "no value"),
         ] {
             let error = NatsUrl::parse(url).expect_err(url).to_string();

@@ -120,7 +120,7 @@ async fn a_copy_that_differs_is_outvoted_by_two_that_do_not() {
     );
     let wrong = opened.await.expect("it opens");
     let stray = copy
-        .apply(vec![event(None, "stray")], 1)
+        .apply(vec![event(None, "stray")], 1, 1)
         .await
         .expect("applied");
     assert!(stray[0].is_ok());

@@ -3,6 +3,8 @@
 
 mod away;
 mod edited;
+mod fleet;
 mod nodes;
 mod parts;
+mod snapshots;
 mod support;

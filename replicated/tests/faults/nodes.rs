@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// SplitMix64.
-struct Seeded(u64);
+pub(crate) struct Seeded(pub(crate) u64);
 
 impl Seeded {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % limit
     }
 
-    fn fault(&mut self) -> Fault {
+    pub(crate) fn fault(&mut self) -> Fault {
         match self.below(12) {
             0 => Fault::LostAnswer,
             1 => Fault::LostMessage,
@@ -29,7 +29,7 @@ impl Seeded {
     }
 }
 
-fn seeds() -> std::ops::Range<u64> {
+pub(crate) fn seeds() -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     match number("PROMBUS_SEED") {
         Some(seed) => seed..seed + 1,
@@ -116,7 +116,7 @@ async fn publish(
 }
 
 /// Adds one to a counter by compare-and-set, if nobody comes between.
-async fn count_up(node: &ReplicatedStore) -> bool {
+pub(crate) async fn count_up(node: &ReplicatedStore) -> bool {
     let found = node.get("counter").await.expect("a read");
     let (expect, value) = match &found {
         None => (Expect::Absent, 0),

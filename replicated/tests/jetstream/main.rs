@@ -6,4 +6,5 @@
 mod conformance;
 mod failures;
 mod servers;
+mod snapshots;
 mod streams;

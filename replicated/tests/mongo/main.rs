@@ -7,3 +7,4 @@ mod collection;
 mod conformance;
 mod failures;
 mod server;
+mod snapshots;

@@ -1,4 +1,4 @@
-//! A copy goes on after it was closed, and is made anew after anything else.
+//! A copy goes on after it was closed or killed, and is made anew where it cannot be trusted.
 
 use super::*;
 use prombus_store::{Change, Expect};
@@ -10,7 +10,7 @@ async fn put(copy: &FolderCopy, value: &str) {
         value: value.as_bytes().into(),
         expect: Expect::Any,
     });
-    let outcomes = copy.apply(vec![batch], 1).await.expect("applied");
+    let outcomes = copy.apply(vec![batch], 1, 1).await.expect("applied");
     assert!(outcomes[0].is_ok());
 }
 
@@ -38,16 +38,53 @@ async fn a_closed_copy_is_there_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_that_was_not_closed_is_made_anew() {
+async fn a_copy_that_was_not_closed_is_there_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let (copy, _) = open(folder.path());
     put(&copy, "1").await;
     drop(copy);
     let (copy, rebuilt) = open(folder.path());
-    assert_eq!(
-        (rebuilt, value(&copy).await),
-        (Some(Rebuilt::NotClosed), None)
-    );
+    assert_eq!((rebuilt, value(&copy).await.as_deref()), (None, Some("1")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_older_version_left_is_made_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join(OLDER_LOG_FOLDER)).expect("a folder");
+    fs::write(folder.path().join(STATE_FILE), "0000000000000007 closed\n").expect("written");
+    let (copy, rebuilt) = open(folder.path());
+    assert_eq!((rebuilt, value(&copy).await), (Some(Rebuilt::Older), None));
+    assert!(!folder.path().join(OLDER_LOG_FOLDER).exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_copy_takes_the_place_of_the_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (copy, _) = open(folder.path());
+    put(&copy, "1").await;
+    let image = copy.image().await.expect("an image").expect("files");
+    let staged = copy.stage().expect("a place").expect("it can");
+    for file in &image.files {
+        let mut bytes = vec![0; file.bytes as usize];
+        file.file.read_at(&mut bytes, 0).expect("read");
+        let copied = staged.files().create(&file.name).expect("a file");
+        copied.write_at(&bytes, 0).expect("written");
+        copied.truncate(file.file_bytes).expect("its length");
+    }
+    put(&copy, "2").await;
+    assert_eq!(value(&copy).await.as_deref(), Some("2"));
+    staged.adopt(1).expect("it is the same position");
+    assert_eq!(value(&copy).await.as_deref(), Some("1"));
+    put(&copy, "3").await;
+    let empty = copy.stage().expect("a place").expect("it can");
+    empty.adopt(4).expect_err("it is at another position");
+    assert_eq!(value(&copy).await.as_deref(), Some("3"));
+    drop(copy);
+    let (copy, rebuilt) = open(folder.path());
+    assert_eq!((rebuilt, value(&copy).await.as_deref()), (None, Some("3")));
+    let empty = copy.stage().expect("a place").expect("it can");
+    empty.adopt(0).expect("nothing is in it");
+    assert_eq!(value(&copy).await, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,7 +94,7 @@ async fn a_damaged_copy_is_made_anew() {
     put(&copy, "1").await;
     copy.store().close().await.expect("it closes");
     drop(copy);
-    for entry in fs::read_dir(folder.path().join(LOG_FOLDER)).expect("a log") {
+    for entry in fs::read_dir(folder.path().join("log-1")).expect("a log") {
         let path = entry.expect("a file").path();
         let mut bytes = fs::read(&path).expect("its bytes");
         if path.extension().is_some_and(|extension| extension == "seg") {
