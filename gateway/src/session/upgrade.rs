@@ -39,7 +39,7 @@ impl NextSession {
         slot.take().map(|waiting| waiting.0)
     }
 
-    fn put(&self, session: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn put(&self, session: impl Future<Output = ()> + Send + 'static) {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *slot = Some(Waiting(Box::pin(session)));
     }
