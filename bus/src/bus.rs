@@ -12,6 +12,7 @@ use crate::core::Core;
 use crate::error::{NotPublished, OpenError, SubscribeError};
 use crate::group::ownership::Nodes;
 use crate::group::registry::Registry;
+use crate::group::relay::{self, NodeDialer, NodeLink};
 use crate::group::{NodeInfo, NodeProbe, UnwrittenGroups};
 use crate::memory::ByteBudget;
 use crate::options::BusOptions;
@@ -86,6 +87,25 @@ impl Bus {
         if let Some(nodes) = &self.core.nodes {
             nodes.introduce(url.into(), probe);
         }
+    }
+
+    /// Relays members of this node to the nodes that serve their groups, over links that `dialer` opens. Where the store has
+    /// no secret yet that nodes know each other by, `fresh_secret` is it. Does nothing on a store that this process has for
+    /// itself.
+    pub fn link_nodes(&self, dialer: Arc<dyn NodeDialer>, fresh_secret: impl Into<String>) {
+        if let Some(nodes) = &self.core.nodes {
+            nodes.link(dialer, fresh_secret.into());
+        }
+    }
+
+    /// What a node has to show before [`Self::serve_node_link`]; `None` where there is nothing to link.
+    pub async fn node_secret(&self) -> Option<String> {
+        self.core.nodes.as_ref()?.secret().await
+    }
+
+    /// Serves the members behind a link of another node, until it is over.
+    pub async fn serve_node_link(&self, link: NodeLink) {
+        relay::serve(self.core.clone(), self.registry.clone(), link).await;
     }
 
     /// The nodes that share the store, as far as this one knows; none where this process has it for itself.

@@ -1,6 +1,7 @@
 //! What all parts of one bus share.
 
 use crate::group::ownership::Nodes;
+use crate::group::relay::Lingering;
 use crate::group::unwritten::Unwritten;
 use crate::memory::ByteBudget;
 use crate::options::BusOptions;
@@ -27,6 +28,8 @@ pub(crate) struct Core {
     pub(crate) unwritten: Unwritten,
     /// This node among those that share the store, where several do.
     pub(crate) nodes: Option<Arc<Nodes>>,
+    /// Members of other nodes whose links broke.
+    pub(crate) lingering: Lingering,
     /// Events that wait in memory to be delivered.
     pub(crate) memory: Arc<ByteBudget>,
     /// What runs beside the groups.
@@ -75,6 +78,7 @@ impl Core {
             topics,
             unwritten: Unwritten::default(),
             nodes,
+            lingering: Lingering::default(),
             projectors: RunningProjectors::default(),
             schedules: Schedules::default(),
             shadows: Shadows::default(),

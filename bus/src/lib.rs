@@ -64,8 +64,8 @@ pub use exactly_once::ExactlyOnce;
 pub use filter::{FieldFilter, Filter, FilterFunction};
 pub use group::{
     Assignment, Attempt, Cursor, Ended, Explanation, GroupConfig, GroupCounts, GroupInfo, Lag,
-    LaneInfo, MemberInfo, NodeInfo, NodeProbe, Ordering, Reason, SeekEffect, StartAt,
-    UnwrittenGroups,
+    LaneInfo, LinkReceiver, LinkSender, MemberInfo, NodeDialer, NodeInfo, NodeLink, NodeProbe,
+    Ordering, Reason, SeekEffect, StartAt, UnwrittenGroups,
 };
 pub use json::{MAX_DEPTH, compact as compact_json};
 pub use memory::{BudgetHold, ByteBudget};

@@ -46,6 +46,7 @@ pub(crate) use reply::error;
 
 use crate::api_error::ApiError;
 use crate::gateway::Gateway;
+use crate::node_link;
 use crate::origin;
 use crate::peer::Peer;
 use crate::session;
@@ -321,6 +322,9 @@ async fn handle(
 ) -> Result<Response, ApiError> {
     connection.set_subject(None);
     check_sender(connection, &request)?;
+    if node_link::is_upgrade(&request) {
+        return node_link::upgrade(connection.gateway.clone(), request).await;
+    }
     let path = request.uri().path();
     if path == "/ws" || path == "/" && session::is_upgrade(request.headers()) {
         let (gateway, peer) = (connection.gateway.clone(), connection.peer.clone());

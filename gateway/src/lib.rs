@@ -32,6 +32,7 @@ mod http;
 mod in_flight;
 pub mod limits;
 pub mod metrics;
+mod node_link;
 mod origin;
 mod peer;
 mod server;
@@ -44,5 +45,6 @@ mod to_bus;
 mod transport;
 
 pub use gateway::{Gateway, GatewayOptions};
+pub use node_link::NodeLinks;
 pub use server::Server;
 pub use tls::{Tls, TlsConfig, TlsError};

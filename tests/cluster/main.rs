@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod nodes;
+mod relay;
 
 use nodes::{LIMIT, Node, cluster};
 use prombus::error::{GroupError, SubscribeError};

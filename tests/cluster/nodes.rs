@@ -1,18 +1,22 @@
 //! Nodes on a shared log in memory, each of which can be cut off from it.
 
 use prombus::error::PublishError;
-use prombus::{Bus, BusOptions, NodeProbe, PublishOptions, Store, SystemClock};
+use prombus::{
+    Bus, BusOptions, NodeDialer, NodeLink, NodeProbe, PublishOptions, Store, SystemClock,
+};
 use prombus_replicated::simulated::SimulatedLog;
 use prombus_replicated::{
     AppendError, Bounds, Description, Follower, MemoryCopy, Options, ReplicatedStore, SharedLog,
     Unavailable,
 };
 use prombus_store::{Answer, Durability};
+use std::collections::HashMap;
 use std::future::ready;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::task::AbortHandle;
 
 /// Far more than anything needs on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -23,6 +27,64 @@ pub(crate) struct Node {
     store: Arc<ReplicatedStore>,
     log: SimulatedLog,
     is_cut: Arc<AtomicBool>,
+    links: Arc<Links>,
+}
+
+/// What links the nodes of one test, by their URLs.
+#[derive(Default)]
+pub(crate) struct Links {
+    buses: Mutex<HashMap<String, Bus>>,
+    /// Links are cut, and none can be opened.
+    is_cut: AtomicBool,
+    open: Mutex<Vec<AbortHandle>>,
+}
+
+struct Dialer(Arc<Links>);
+
+impl NodeDialer for Dialer {
+    fn dial(
+        &self,
+        url: String,
+        secret: String,
+    ) -> Pin<Box<dyn Future<Output = Result<NodeLink, String>> + Send>> {
+        let links = self.0.clone();
+        Box::pin(async move {
+            let bus = links.buses.lock().expect("a lock").get(&url).cloned();
+            let Some(bus) = bus.filter(|_| !links.is_cut.load(Ordering::Relaxed)) else {
+                return Err("unreachable".to_owned());
+            };
+            assert_eq!(
+                bus.node_secret().await,
+                Some(secret),
+                "one store, one secret"
+            );
+            let (ours, carried) = NodeLink::pair();
+            let (other, theirs) = NodeLink::pair();
+            let serving = tokio::spawn(async move { bus.serve_node_link(theirs).await });
+            // Ending this task is what cutting a cable is.
+            let carrying = tokio::spawn(async move {
+                let ((to_us, mut from_us), (to_them, mut from_them)) =
+                    (carried.split(), other.split());
+                loop {
+                    let is_open = tokio::select! {
+                        Some(message) = from_us.recv() => to_them.send(message).await,
+                        Some(message) = from_them.recv() => to_us.send(message).await,
+                        else => false,
+                    };
+                    if !is_open {
+                        break;
+                    }
+                }
+            });
+            drop(serving);
+            links
+                .open
+                .lock()
+                .expect("a lock")
+                .push(carrying.abort_handle());
+            Ok(ours)
+        })
+    }
 }
 
 /// The shared log as one node reaches it. A node that is cut off hears of what others append, and can append nothing.
@@ -77,10 +139,21 @@ impl SharedLog for NodeLog {
 /// Two nodes on one log.
 pub(crate) async fn cluster() -> [Node; 2] {
     let log = SimulatedLog::new(7);
-    [node(&log, "one").await, node(&log, "two").await]
+    [node(&log, "one", None).await, node(&log, "two", None).await]
 }
 
-async fn node(log: &SimulatedLog, name: &str) -> Node {
+/// Three nodes on one log that are linked.
+pub(crate) async fn linked_cluster() -> [Node; 3] {
+    let log = SimulatedLog::new(7);
+    let links = Arc::new(Links::default());
+    [
+        node(&log, "one", Some(&links)).await,
+        node(&log, "two", Some(&links)).await,
+        node(&log, "three", Some(&links)).await,
+    ]
+}
+
+async fn node(log: &SimulatedLog, name: &str, links: Option<&Arc<Links>>) -> Node {
     let is_cut = Arc::new(AtomicBool::new(false));
     let reached = NodeLog {
         log: log.clone(),
@@ -95,12 +168,18 @@ async fn node(log: &SimulatedLog, name: &str) -> Node {
         ..BusOptions::default()
     };
     let bus = Bus::open(store.clone(), options).expect("a bus");
-    bus.introduce_node(format!("http://{name}"), Arc::new(NoProbe));
+    let url = format!("http://{name}");
+    bus.introduce_node(url.clone(), Arc::new(NoProbe));
+    let links = links.cloned().inspect(|links| {
+        bus.link_nodes(Arc::new(Dialer(links.clone())), format!("secret of {name}"));
+        links.buses.lock().expect("a lock").insert(url, bus.clone());
+    });
     Node {
         bus,
         store,
         log: log.clone(),
         is_cut,
+        links: links.unwrap_or_default(),
     }
 }
 
@@ -108,6 +187,14 @@ impl Node {
     /// Cuts the node off from the log, or joins it again.
     pub(crate) fn cut(&self, is_cut: bool) {
         self.is_cut.store(is_cut, Ordering::Relaxed);
+    }
+
+    /// Cuts all links between nodes, or lets them be opened again.
+    pub(crate) fn cut_links(&self, is_cut: bool) {
+        self.links.is_cut.store(is_cut, Ordering::Relaxed);
+        for link in self.links.open.lock().expect("a lock").drain(..) {
+            link.abort();
+        }
     }
 
     /// Takes the log away from all nodes, or gives it back.

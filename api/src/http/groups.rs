@@ -176,6 +176,9 @@ pub struct MemberInfo {
     /// The partitions that it has, those that were revoked and are not confirmed too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partitions: Vec<u32>,
+    /// The node that it is on, where several share the store and that is not the one that serves the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// What a group has done.

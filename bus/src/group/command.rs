@@ -4,9 +4,10 @@ use super::explain::Explanation;
 use super::inbox::{AckPublishReply, Nack};
 use super::info::{GroupInfo, SeekEffect};
 use super::membership::Membership;
+use super::ownership::Via;
 use super::settings::{GroupSettings, SettingsRequest};
 use super::start_at::StartAt;
-use super::state::MemberId;
+use super::state::{HeldLease, MemberId};
 use super::subscriber::{Ended, Subscriber};
 use crate::error::{AckPublishError, GroupError, SettleError};
 use crate::publish::AtomicBatch;
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Remove(Ended, Reply<()>),
     /// Stops without touching the record: the caller removes it.
     Abandon(Ended, Reply<()>),
+    /// All that the members behind a node hold was told with their joining.
+    Reported(Via),
 }
 
 impl Command {
@@ -59,6 +62,7 @@ impl Command {
             }
             Self::Explain(reply) => drop(reply.send(Err(error.clone()))),
             Self::Seek(_, reply) | Self::UndoSeek(reply) => drop(reply.send(Err(error.clone()))),
+            Self::Reported(_) => {}
             Self::Configure(_, reply) | Self::Remove(_, reply) | Self::Abandon(_, reply) => {
                 drop(reply.send(Err(error.clone())));
             }
@@ -78,6 +82,12 @@ pub(crate) struct Join {
     pub(crate) settings: SettingsRequest,
     /// The settings of the pattern's group, where the topic is joined through a pattern.
     pub(crate) pattern: Option<PatternDefaults>,
+    /// The node that it is on and what people know that by, where it is not this one.
+    pub(crate) via: Option<(Via, Arc<str>)>,
+    /// What it holds since before, of an earlier owner or by a link that broke.
+    pub(crate) held: Vec<HeldLease>,
+    /// The member whose place it takes, with what that holds.
+    pub(crate) replaces: Option<MemberId>,
 }
 
 /// What the group of a pattern gives to the group of each of its topics.

@@ -1,9 +1,9 @@
 //! What a group has done, in numbers.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Counters of a group. All but `in_flight` only grow while the bus is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GroupCounts {
     /// Leases given, the ones that were returned unseen too.
     pub delivered: u64,

@@ -55,6 +55,21 @@ impl Credit {
         self.lock().limit
     }
 
+    /// How many are in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.lock().in_flight
+    }
+
+    /// Sets the limit. The caller wakes the owners.
+    pub(crate) fn set_limit(&self, limit: usize) {
+        self.lock().limit = limit;
+    }
+
+    /// Counts what is in flight since before, whether or not there is room for it.
+    pub(crate) fn adopt(&self, count: usize) {
+        self.lock().in_flight += count;
+    }
+
     /// How many more events may be in flight, those that are being read included.
     pub(crate) fn room(&self) -> usize {
         self.lock().room()

@@ -2,20 +2,20 @@
 
 use super::info::{GroupInfo, MemberInfo};
 use crate::rfc3339::rfc3339;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How many blocked lanes an explanation names.
 pub(crate) const MAX_REPORTED_LANES: usize = 20;
 
 /// The answer to "why does nothing come?".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     /// For people.
     pub sentence: String,
     /// The first thing that holds events back.
     pub reason: Reason,
     /// Key lanes in which events wait, by position of what blocks them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<LaneInfo>,
     /// The earliest moment an event that failed comes back.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub struct Explanation {
 }
 
 /// What holds events back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// Everything is settled.
@@ -55,7 +55,7 @@ pub enum Reason {
 }
 
 /// A key lane in which events wait.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneInfo {
     /// The position of the event they wait for.
     pub blocked_by_seq: u64,

@@ -3,7 +3,7 @@
 use super::counts::GroupCounts;
 use super::settings::Ordering;
 use crate::filter::FieldFilter;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A group's last settled position.
@@ -37,7 +37,7 @@ pub struct Lag {
 }
 
 /// What a seek does, or would do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeekEffect {
     /// The last settled position after it.
     pub cursor: u64,
@@ -50,7 +50,7 @@ pub struct SeekEffect {
 }
 
 /// The current state of a group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupInfo {
     /// The topic.
     pub topic: Arc<str>,
@@ -94,7 +94,7 @@ pub struct GroupInfo {
 }
 
 /// A member of a group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberInfo {
     /// Its name.
     pub name: Arc<str>,
@@ -109,6 +109,9 @@ pub struct MemberInfo {
     /// How long it has held the one that it holds longest, of this group; 0 where it holds none.
     pub oldest_in_flight_ms: u64,
     /// The partitions that it has, those that were revoked and are not confirmed too.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partitions: Vec<u32>,
+    /// The node that it is on, where that is not the one that serves the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<Arc<str>>,
 }

@@ -15,6 +15,8 @@ mod partitions;
 mod pause;
 mod persistence;
 mod read_ahead;
+mod relay;
+mod relayed_members;
 mod seek;
 mod shutdown;
 
@@ -22,6 +24,7 @@ use super::command::Command;
 use super::counts::GroupCounts;
 use super::history::History;
 use super::inbox::{Inbox, LeaseId, Message};
+use super::ownership::Via;
 use super::registry::{GroupName, Registry};
 use super::settings::GroupSettings;
 use super::state::{ExhaustedPolicy, GroupState, MEMBER_LEFT, MemberId, Rules, Settled};
@@ -39,6 +42,7 @@ use persistence::{FlushSchedule, PendingWrite};
 use prombus_consume::{CatchPanic, panic_text};
 use prombus_store::{StoredEvent, TailWatch};
 use read_ahead::PendingRead;
+use relay::{Relay, Relayed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -67,6 +71,8 @@ pub(crate) struct Owner {
     stale_version: Option<u64>,
     /// On a store that several nodes share; `None` elsewhere, and while the group is not this node's.
     ownership: Option<Ownership>,
+    /// What is known of its members' leases while another node has the group.
+    relay: Option<Box<Relay>>,
     /// The last panic of this owner, which it was rebuilt after.
     panicked: Option<String>,
     members: Vec<Member>,
@@ -116,6 +122,8 @@ struct Member {
     ack_timeout_ms: Option<u64>,
     /// It joined through a pattern, whose follower joins again when there is something to deliver.
     follows_pattern: bool,
+    /// The node that it is on, and what people know that by, where it is not this one.
+    via: Option<(Via, Arc<str>)>,
 }
 
 /// Why the owner stops.
@@ -156,6 +164,7 @@ impl Owner {
             incarnation: None,
             stale_version: None,
             ownership: None,
+            relay: None,
             panicked: None,
             members: Vec::new(),
             idle_since_ms: None,
@@ -181,23 +190,43 @@ impl Owner {
         let Some(first) = self.commands.recv().await else {
             return;
         };
-        if let Err(error) = self.load().await {
-            first.fail(&error);
-            return self.fail_all_commands(&error).await;
-        }
         let mut first = Some(first);
-        let stop = loop {
+        loop {
+            match self.load_or_relay(&mut first).await {
+                None => {}
+                Some(Relayed::Stop(stop)) => return self.stop_relaying(stop).await,
+                Some(_) => return,
+            }
+            match self.serve_or_rebuild(&mut first).await {
+                None => return,
+                Some(Stop::Abandoning(Ended::TakenOver))
+                    if self.may_relay() && self.has_own_members() =>
+                {
+                    self.begin_relaying().await;
+                }
+                Some(stop) => return self.stop(stop).await,
+            }
+        }
+    }
+
+    /// Whether members of this node are served.
+    fn has_own_members(&self) -> bool {
+        self.members
+            .iter()
+            .any(|member| member.via.is_none() && !member.follows_pattern)
+    }
+
+    /// Serves the group, and goes on after a panic; `None` where the owner has retired.
+    async fn serve_or_rebuild(&mut self, first: &mut Option<Command>) -> Option<Stop> {
+        loop {
             match CatchPanic::new(self.serve(first.take())).await {
-                Ok(stop) => break stop,
+                Ok(stop) => return stop,
                 Err(panic) => {
                     if let Some(stop) = self.rebuild(&panic_text(&*panic)).await {
-                        break Some(stop);
+                        return Some(stop);
                     }
                 }
             }
-        };
-        if let Some(stop) = stop {
-            self.stop(stop).await;
         }
     }
 
@@ -218,6 +247,7 @@ impl Owner {
             self.drain_inbox(now_ms);
             self.expire(now_ms);
             self.assign_partitions(now_ms);
+            self.look_at_awaited(now_ms).await;
             self.deliver(now_ms);
             self.raise_claim(now_ms);
             self.start_next_read(now_ms);
@@ -281,6 +311,7 @@ impl Owner {
             self.next_flush_ms(),
             pending_read,
             self.dormant_at_ms(),
+            self.next_awaited_ms(),
         ];
         moments.into_iter().flatten().min()
     }

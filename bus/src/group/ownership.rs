@@ -25,7 +25,7 @@ mod watch;
 pub(crate) use claim::{Claim, Claims, grace_ms};
 pub(crate) use nodes::{Hold, Nodes};
 pub use nodes::{NodeInfo, NodeProbe};
-pub(crate) use record::OwnerRecord;
+pub(crate) use record::{OwnerRecord, Via};
 pub(crate) use watch::{Decision, decide};
 
 /// How often a node that owns groups shows that it is alive.

@@ -3,10 +3,12 @@
 use crate::core::Core;
 use crate::error::{GroupError, InvalidField, UnknownId};
 use prombus_store::{Find, MAX_SEQ};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A place in a topic.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StartAt {
     /// What is published from now on.
     #[default]

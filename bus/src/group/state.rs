@@ -21,6 +21,7 @@
 //! `now_ms` is monotonic everywhere; what people read and what is stored is in wall time, by `Rules::wall_offset_ms`.
 
 mod ack_publish;
+mod adoption;
 mod blocked_keys;
 mod leases;
 mod partitions;
@@ -40,6 +41,7 @@ mod partition_tests;
 mod tests;
 
 pub(crate) use ack_publish::{AckPublishConflict, ConflictReason, MEMBER_LEFT};
+pub(crate) use adoption::HeldLease;
 pub(crate) use leases::{Leased, MIN_EXTENSION_MS};
 pub(crate) use partitions::AssignmentChange;
 pub(crate) use settlement::{Retry, Settled};
@@ -56,6 +58,7 @@ use super::settings::GroupSettings;
 use super::timers::Timers;
 use super::unsettled::Unsettled;
 use crate::options::Backoff;
+use adoption::Adopted;
 use partitions::Partitions;
 use queues::Queues;
 use slot::Slot;
@@ -142,6 +145,8 @@ pub(crate) struct GroupState {
     changes: u64,
     /// Events up to a position wait until a moment: another node's members may still hold them.
     held_back: Option<(u64, u64)>,
+    /// Leases of an earlier owner that go on, of events above `head`.
+    adopted: BTreeMap<u64, Adopted>,
 }
 
 /// An event that was delivered before the group was loaded.
@@ -195,6 +200,7 @@ impl GroupState {
             counts: GroupCounts::default(),
             changes: 0,
             held_back: None,
+            adopted: BTreeMap::new(),
         }
     }
 
@@ -330,6 +336,7 @@ impl GroupState {
         self.unsettled = Unsettled::new();
         self.settled_ahead.clear();
         self.restored.clear();
+        self.adopted.clear();
         self.queues.clear();
         if let Some(partitions) = &mut self.partitions {
             partitions.leases_voided();

@@ -79,6 +79,27 @@ impl AtomicBatch {
         self.batch.is_empty()
     }
 
+    /// As bytes, for another node.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.batch.encode(&mut bytes);
+        bytes
+    }
+
+    /// What another node encoded; `None` where that cannot be understood.
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let batch = Batch::decode(&mut bytes)
+            .ok()
+            .filter(|_| bytes.is_empty())?;
+        let mut runs: Vec<TopicRun> = Vec::new();
+        for (first, event) in batch.events().enumerate() {
+            if runs.last().is_none_or(|run| run.topic != *event.topic()) {
+                runs.push(TopicRun::new(first, event.topic().clone()));
+            }
+        }
+        Some(Self { batch, runs })
+    }
+
     /// Bytes of their JSON.
     pub(crate) fn bytes(&self) -> usize {
         self.batch.text_bytes()

@@ -39,6 +39,19 @@ pub(super) struct TopicRun {
     partitions: Option<u32>,
 }
 
+impl TopicRun {
+    /// Events that were checked before.
+    pub(super) fn new(first: usize, topic: Arc<str>) -> Self {
+        Self {
+            first,
+            topic,
+            known: false,
+            schemas: None,
+            partitions: None,
+        }
+    }
+}
+
 impl PublishBatch {
     pub(crate) fn new(core: Arc<Core>) -> Self {
         Self {

@@ -248,6 +248,9 @@ impl SubscribeRequest {
                 start_at: start_at.clone(),
                 settings: settings.clone(),
                 pattern: pattern.cloned(),
+                via: None,
+                held: Vec::new(),
+                replaces: None,
             };
             Command::Join(Box::new(join), reply)
         };

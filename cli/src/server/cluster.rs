@@ -3,6 +3,7 @@
 
 use crate::config::Config;
 use prombus::{Bus, NodeProbe};
+use prombus_gateway::NodeLinks;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +18,18 @@ pub(super) fn introduce(config: &Config, addresses: &[SocketAddr], bus: &Bus) {
     if let (Some(address), Some(me)) = (addresses.first(), bus.store().shared_as()) {
         let probe = ProcessProbe::start(me.boot);
         bus.introduce_node(format!("{scheme}://{address}"), Arc::new(probe));
+        match fresh_secret() {
+            Some(secret) => bus.link_nodes(Arc::new(NodeLinks), secret),
+            None => tracing::warn!("no random numbers: members are not relayed to other nodes"),
+        }
     }
+}
+
+/// What nodes know each other by, on a store that has no such secret yet.
+fn fresh_secret() -> Option<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Tells whether a node's process has ended, for nodes on this machine: each listens on a socket that only its end closes,

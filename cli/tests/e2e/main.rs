@@ -3,6 +3,7 @@
 
 mod backup;
 mod cluster;
+mod cluster_rounds;
 mod commands;
 mod damage;
 mod edge;

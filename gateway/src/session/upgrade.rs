@@ -40,7 +40,7 @@ impl NextSession {
         slot.take().map(|waiting| waiting.0)
     }
 
-    fn put(&self, session: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn put(&self, session: impl Future<Output = ()> + Send + 'static) {
         let mut slot = self.0.guard();
         *slot = Some(Waiting(Box::pin(session)));
     }

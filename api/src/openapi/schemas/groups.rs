@@ -116,13 +116,19 @@ fn member() -> Value {
                 count("How long it has held the event that it holds longest."),
             ),
         ],
-        vec![(
-            "partitions",
-            list(
-                "The partitions that it has.",
-                &count("A partition, from 0."),
+        vec![
+            (
+                "partitions",
+                list(
+                    "The partitions that it has.",
+                    &count("A partition, from 0."),
+                ),
             ),
-        )],
+            (
+                "node",
+                text("The node that it is on, where that is not the one that serves the group."),
+            ),
+        ],
     )
 }
 

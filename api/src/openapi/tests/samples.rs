@@ -305,6 +305,7 @@ fn group() -> GroupInfo {
         room: 1,
         oldest_in_flight_ms: 1,
         partitions: vec![1],
+        node: Some(text()),
     };
     GroupInfo {
         topic: text(),

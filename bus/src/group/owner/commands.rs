@@ -77,6 +77,7 @@ impl Owner {
             Command::Configure(request, reply) => {
                 let _ = reply.send(self.configure(&request).await);
             }
+            Command::Reported(via) => self.reported(via),
         }
         None
     }
@@ -228,6 +229,7 @@ impl Owner {
             room: member.subscriber.credit.room(),
             oldest_in_flight_ms: oldest.get(&member.id).map_or(0, held_ms),
             partitions: assignments.remove(&member.id).unwrap_or_default(),
+            node: member.via.as_ref().map(|(_, node)| node.clone()),
         };
         self.members.iter().map(&mut info).collect()
     }

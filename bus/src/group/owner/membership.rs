@@ -58,21 +58,28 @@ impl Owner {
         } else {
             self.check_settings(&join.settings)?;
         }
-        if let Some(Filter::Function(function)) = join.settings.filter {
-            self.filter = Filter::Function(function);
+        if let Some(Filter::Function(function)) = &join.settings.filter {
+            self.filter = Filter::Function(function.clone());
         } else if self.members.is_empty() {
             // A filter function ends with the members that set it.
             self.filter = self.stored_filter();
         }
+        if let Some((via, _)) = &join.via {
+            self.record_relay(*via).await?;
+        }
         let ack_timeout_ms = join.settings.ack_timeout_ms;
         self.state.join(join.member, join.subscriber.name.clone());
         self.state.set_ack_timeout(join.member, ack_timeout_ms);
+        if !join.held.is_empty() || join.replaces.is_some() {
+            self.adopt_leases(&join);
+        }
         join.subscriber.attach_group();
         self.members.push(Member {
             id: join.member,
             subscriber: join.subscriber,
             ack_timeout_ms,
             follows_pattern: join.pattern.is_some(),
+            via: join.via,
         });
         Ok(Membership {
             inbox: self.inbox.clone(),
@@ -92,7 +99,10 @@ impl Owner {
         self.state.release(member, &untaken);
         // Leases of all members may have ended since the last time, and each gets its own back.
         self.return_credit();
-        self.members.remove(at);
+        let removed = self.members.remove(at);
+        if let Some((via, _)) = removed.via {
+            self.forget_relay(via);
+        }
         let held = self.state.held_by(member);
         subscriber.credit.release(held, &self.inbox);
         subscriber.credit.dequeue(&self.inbox);

@@ -5,13 +5,14 @@ use super::{Existence, Owner, Stop};
 use crate::error::{GroupError, OwnedElsewhere, StoreFailed};
 use crate::group::inbox::Message;
 use crate::group::ownership::{
-    Claim, Claims, Decision, Hold, Nodes, OwnerRecord, decide, grace_ms,
+    Claim, Claims, Decision, Hold, Nodes, OwnerRecord, Via, decide, grace_ms,
 };
 use crate::group::record::GroupRecord;
 use crate::group::settings::MAX_ACK_TIMEOUT_MS;
 use crate::group::state::MIN_EXTENSION_MS;
 use crate::group::subscriber::Ended;
 use prombus_store::Keyed;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,13 +38,19 @@ pub(super) struct Ownership {
     stretch: Option<u64>,
     claims: Claims,
     /// What members of earlier owners may hold, until a moment of this node's clock.
-    held: Option<(Claim, u64)>,
+    pub(super) held: Option<(Claim, u64)>,
     /// The longest extension that a member has asked for.
     extension_ms: u64,
     /// Extensions that are longer than what is claimed.
     deferred: Vec<Message>,
     /// The record is written for the last time.
     is_released: bool,
+    /// Nodes whose members are served, as the record has them before anything is leased to these.
+    pub(super) relays: BTreeSet<Via>,
+    /// The nodes that are still to tell what their members hold; `None` where only time ends what is held.
+    pub(super) awaited: Option<BTreeSet<Via>>,
+    /// When those are looked at next.
+    pub(super) look_ms: u64,
 }
 
 /// A group's record that may be taken.
@@ -58,6 +65,8 @@ struct Predecessor {
     epoch: u64,
     /// What its members, and those of owners before it, may still hold.
     held: Option<Claim>,
+    /// The nodes whose members these are; `None` where that is not known.
+    holders: Option<BTreeSet<Via>>,
 }
 
 impl Owner {
@@ -88,13 +97,15 @@ impl Owner {
                 return free(stored, None);
             };
             let standing = nodes.standing(&owner).await;
-            match decide(&owner, nodes.me(), standing) {
+            let mut decision = decide(&owner, nodes.me(), standing);
+            if !matches!(decision, Decision::Take { grace: false })
+                && nodes.is_gone(owner.node, owner.boot).await
+            {
+                decision = Decision::Take { grace: false };
+            }
+            match decision {
                 Decision::Take { grace } => {
-                    let grace = grace && !nodes.is_gone(&owner).await;
-                    let before = Predecessor {
-                        epoch: owner.epoch,
-                        held: owner.held(grace, tail_seq),
-                    };
+                    let before = predecessor(&nodes, &owner, grace, tail_seq).await;
                     return free(stored, Some(before));
                 }
                 Decision::Leave => {
@@ -128,9 +139,9 @@ impl Owner {
         let Some(nodes) = self.core.nodes.clone() else {
             return Ok(true);
         };
-        let (epoch, held) = match free.before {
-            Some(before) => (before.epoch, before.held),
-            None => (0, None),
+        let (epoch, held, holders) = match free.before {
+            Some(before) => (before.epoch, before.held, before.holders),
+            None => (0, None, None),
         };
         let claim = held.unwrap_or_default();
         let stretch = self.begin_ownership(&nodes, epoch + 1, claim).await?;
@@ -140,6 +151,7 @@ impl Owner {
             self.state.hold_back(claim.to_seq, until_ms);
             if let Some(ownership) = &mut self.ownership {
                 ownership.held = Some((claim, until_ms));
+                ownership.awaited = holders;
             }
         }
         match self.flush_and_wait().await {
@@ -197,6 +209,9 @@ impl Owner {
             extension_ms: 0,
             deferred: Vec::new(),
             is_released: false,
+            relays: BTreeSet::new(),
+            awaited: None,
+            look_ms: 0,
         });
         Ok(stretch)
     }
@@ -429,12 +444,43 @@ impl Owner {
             hold_ms,
             held: held.map(|(claim, _)| claim),
             released: ownership.is_released,
+            relays: ownership.relays.iter().copied().collect(),
+            awaited: held
+                .and(ownership.awaited.as_ref())
+                .map(|awaited| awaited.iter().copied().collect()),
         })
     }
 }
 
+/// What is to be known of the owner before. Members of nodes that are gone hold nothing, and what this node's own hold it
+/// knows itself.
+async fn predecessor(
+    nodes: &Nodes,
+    owner: &OwnerRecord,
+    grace: bool,
+    tail_seq: u64,
+) -> Predecessor {
+    let mut holders = BTreeSet::new();
+    for via in owner.holders(grace) {
+        if via.node != nodes.me().node && !nodes.is_gone(via.node, via.boot).await {
+            holders.insert(via);
+        }
+    }
+    // Written before nodes told who may hold something.
+    let is_unknown = owner.held.is_some() && owner.awaited.is_none();
+    Predecessor {
+        epoch: owner.epoch,
+        held: match holders.is_empty() {
+            true if is_unknown => owner.held,
+            true => None,
+            false => owner.held(true, tail_seq),
+        },
+        holders: (!is_unknown).then_some(holders),
+    }
+}
+
 /// How long a lease is at most after an extension.
-fn extended_ms(extend_ms: u64) -> u64 {
+pub(super) fn extended_ms(extend_ms: u64) -> u64 {
     extend_ms.clamp(MIN_EXTENSION_MS, MAX_ACK_TIMEOUT_MS)
 }
 

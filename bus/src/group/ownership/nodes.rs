@@ -4,6 +4,7 @@ use super::record::{NODE_PREFIX, NodeRecord, OwnerRecord, node_key, parse_node_k
 use super::validity::Validity;
 use super::watch::{Standing, Watch};
 use super::{BEAT_MS, IDLE_BEAT_MS};
+use crate::group::relay::NodeDialer;
 use prombus_store::LockExt;
 use prombus_store::{Batch, Change, Clock, Expect, Keyed, NodeBoot, ReadError, Store};
 use std::pin::Pin;
@@ -13,6 +14,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
+
+/// Where the secret is stored that the nodes know each other by.
+const SECRET_KEY: &str = "cluster/secret";
 
 /// Finds out whether a node's process has certainly ended, with all of its connections.
 pub trait NodeProbe: Send + Sync + 'static {
@@ -66,6 +70,8 @@ pub(crate) struct Nodes {
 struct Introduction {
     url: Option<String>,
     probe: Option<Arc<dyn NodeProbe>>,
+    /// What opens links to other nodes, and a secret for a store that has none.
+    links: Option<(Arc<dyn NodeDialer>, String)>,
 }
 
 /// An owner, for as long as which this node beats.
@@ -109,10 +115,11 @@ impl Nodes {
 
     /// Says where this node is reached, and who tells whether another one is gone.
     pub(crate) fn introduce(&self, url: String, probe: Arc<dyn NodeProbe>) {
-        *lock(&self.introduction) = Introduction {
-            url: Some(url),
-            probe: Some(probe),
-        };
+        {
+            let mut introduction = lock(&self.introduction);
+            introduction.url = Some(url);
+            introduction.probe = Some(probe);
+        }
         self.wanted.notify_one();
     }
 
@@ -221,14 +228,55 @@ impl Nodes {
         url.unwrap_or_else(|| format!("{node:016x}"))
     }
 
-    /// Whether the process of an owner that is silent is known to have ended, so that its members hold nothing.
-    pub(crate) async fn is_gone(&self, owner: &OwnerRecord) -> bool {
-        let place = self.watch.lock().await.place(owner.node).map(str::to_owned);
+    /// Whether the process of a node is known to have ended, so that its members hold nothing.
+    pub(crate) async fn is_gone(&self, node: u64, boot: u64) -> bool {
+        let Ok(Some(stored)) = self.store.get(&node_key(node)).await else {
+            return false;
+        };
+        let Ok(record) = serde_json::from_slice::<NodeRecord>(&stored.value) else {
+            return false;
+        };
+        if record.boot != boot {
+            // It has been started anew since.
+            return true;
+        }
         let probe = lock(&self.introduction).probe.clone();
-        match probe.filter(|probe| place.is_some() && probe.place() == place) {
-            Some(probe) => probe.is_gone(owner.boot).await,
+        match probe.filter(|probe| record.place.is_some() && probe.place() == record.place) {
+            Some(probe) => probe.is_gone(boot).await,
             None => false,
         }
+    }
+
+    /// Links this node to others from now on. The secret is the store's where it has none yet.
+    pub(crate) fn link(&self, dialer: Arc<dyn NodeDialer>, fresh_secret: String) {
+        lock(&self.introduction).links = Some((dialer, fresh_secret));
+    }
+
+    /// What links nodes, where anything does.
+    pub(crate) fn dialer(&self) -> Option<Arc<dyn NodeDialer>> {
+        let introduction = lock(&self.introduction);
+        let (dialer, _) = introduction.links.as_ref()?;
+        Some(dialer.clone())
+    }
+
+    /// What the nodes on this store know each other by: the first one that needs it writes it down.
+    pub(crate) async fn secret(&self) -> Option<String> {
+        let links = lock(&self.introduction).links.clone();
+        let (_, fresh) = links?;
+        for _ in 0..2 {
+            if let Some(stored) = self.store.get(SECRET_KEY).await.ok()? {
+                return String::from_utf8(stored.value.to_vec()).ok();
+            }
+            let mut batch = Batch::new();
+            batch.change(Change::Put {
+                key: SECRET_KEY.into(),
+                value: fresh.as_bytes().into(),
+                expect: Expect::Absent,
+            });
+            // Another node may be faster.
+            let _ = self.store.commit(batch).await;
+        }
+        None
     }
 
     /// Takes this node's record away, when it owns nothing any more.
@@ -248,7 +296,7 @@ impl Nodes {
     }
 
     async fn send_beat(&self) {
-        let Introduction { url, probe } = lock(&self.introduction).clone();
+        let Introduction { url, probe, .. } = lock(&self.introduction).clone();
         let copy = self.store.status().copy.unwrap_or_default();
         let record = NodeRecord {
             boot: self.me.boot,

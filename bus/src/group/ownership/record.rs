@@ -2,6 +2,7 @@
 
 use super::claim::Claim;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What the keys of nodes begin with.
@@ -24,9 +25,33 @@ pub(crate) struct OwnerRecord {
     /// It has let go of the group, and its own members hold nothing.
     #[serde(default)]
     pub(crate) released: bool,
+    /// Nodes whose members it serves: they may hold something though this owner is gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) relays: Vec<Via>,
+    /// Whose members the `held` ones are. `None` where that is not known, so that only time frees what is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) awaited: Option<Vec<Via>>,
+}
+
+/// A node's process whose members may hold events of a group that it does not own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Via {
+    pub(crate) node: u64,
+    pub(crate) boot: u64,
 }
 
 impl OwnerRecord {
+    /// Whose members may hold what this owner, or one before it, has handed out: its own with `grace`, and those that it
+    /// served on other nodes.
+    pub(crate) fn holders(&self, grace: bool) -> BTreeSet<Via> {
+        let own = Via {
+            node: self.node,
+            boot: self.boot,
+        };
+        let awaited = self.awaited.iter().flatten().chain(&self.relays).copied();
+        awaited.chain(grace.then_some(own)).collect()
+    }
+
     /// What members of earlier owners may still hold, and of this one with `grace`. The topic's tail is that of a look at
     /// which this owner had been silent for so long that it was suspended: what came later it cannot have handed out,
     /// though it may have claimed it.

@@ -105,11 +105,6 @@ impl Watch {
     pub(crate) fn url(&self, node: u64) -> Option<&str> {
         self.seen.get(&node)?.record.url.as_deref()
     }
-
-    /// From where it can be told whether a node's process has ended.
-    pub(crate) fn place(&self, node: u64) -> Option<&str> {
-        self.seen.get(&node)?.record.place.as_deref()
-    }
 }
 
 /// Whether this node may take a group from its owner.

@@ -95,7 +95,8 @@ impl GroupState {
         now_ms: u64,
     ) -> Settled {
         let Some(slot) = self.unsettled.get_mut(seq) else {
-            return Settled::Unknown;
+            let extend_ms = extend_ms.clamp(MIN_EXTENSION_MS, MAX_EXTENSION_MS);
+            return self.extend_adopted(member, seq, now_ms.saturating_add(extend_ms));
         };
         let (lease, is_timed) = match &mut slot.stage {
             Stage::Leased(lease) => (lease, true),
@@ -144,6 +145,9 @@ impl GroupState {
         for seq in held {
             self.fail(seq, reason, Retry::AtOnce, now_ms);
         }
+        for seq in self.adopted_by(member) {
+            self.fail_adopted(Some(member), seq, reason, Retry::AtOnce, now_ms);
+        }
         if let Some(partitions) = &mut self.partitions {
             partitions.touch();
         }
@@ -158,6 +162,11 @@ impl GroupState {
     /// Ends the leases that ran out and wakes the events whose wait is over.
     pub(crate) fn tick(&mut self, now_ms: u64) {
         while let Some((due_ms, seq)) = self.timers.pop_due(now_ms) {
+            if self.is_adopted_due(due_ms, seq) {
+                self.counts.expired += 1;
+                self.fail_adopted(None, seq, "the lease ran out", Retry::Backoff, now_ms);
+                continue;
+            }
             let Some(slot) = self
                 .unsettled
                 .get(seq)
@@ -177,11 +186,11 @@ impl GroupState {
 
     /// When [`Self::tick`] has something to do next.
     pub(crate) fn next_due(&mut self) -> Option<u64> {
-        let unsettled = &self.unsettled;
+        let (unsettled, adopted) = (&self.unsettled, &self.adopted);
         let timer = self.timers.next_due(|due_ms, seq| {
-            unsettled
-                .get(seq)
-                .is_some_and(|slot| slot.is_due_at(due_ms))
+            let slot = unsettled.get(seq);
+            slot.is_some_and(|slot| slot.is_due_at(due_ms))
+                || adopted.get(&seq).is_some_and(|one| one.is_due_at(due_ms))
         });
         let partition = self.partitions.as_ref().and_then(Partitions::next_due);
         timer.into_iter().chain(partition).min()
@@ -230,11 +239,12 @@ impl GroupState {
     }
 
     pub(super) fn sweep_timers(&mut self) {
-        let unsettled = &self.unsettled;
-        self.timers.sweep(self.timed, |due_ms, seq| {
-            unsettled
-                .get(seq)
-                .is_some_and(|slot| slot.is_due_at(due_ms))
+        let (unsettled, adopted) = (&self.unsettled, &self.adopted);
+        let timed = self.timed + adopted.len();
+        self.timers.sweep(timed, |due_ms, seq| {
+            let slot = unsettled.get(seq);
+            slot.is_some_and(|slot| slot.is_due_at(due_ms))
+                || adopted.get(&seq).is_some_and(|one| one.is_due_at(due_ms))
         });
     }
 }

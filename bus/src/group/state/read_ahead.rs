@@ -70,6 +70,7 @@ impl GroupState {
         self.head = seq;
         let restored = self.restored.remove(&seq);
         if !wanted {
+            self.end_adopted(seq);
             self.counts.filtered += 1;
             self.changes += 1;
             return;
@@ -77,6 +78,7 @@ impl GroupState {
         if let Some(lane) = lane
             && self.block(lane, &event)
         {
+            self.end_adopted(seq);
             if let Some(restored) = restored {
                 self.restored_blocked.insert(seq, restored);
             }
@@ -102,6 +104,7 @@ impl GroupState {
             self.set_stage(seq, Stage::Ready);
             self.queues.push_fresh(queue, event);
         }
+        self.lease_offered(seq);
     }
 
     /// Notes that the log keeps nothing before `first_seq`: what was not read by now never will be.
@@ -132,6 +135,11 @@ impl GroupState {
             && *entry.key() <= self.head
         {
             entry.remove();
+        }
+        while let Some((&seq, _)) = self.adopted.first_key_value()
+            && seq <= self.head
+        {
+            self.end_adopted(seq);
         }
     }
 

@@ -48,6 +48,7 @@ impl GroupState {
         }
         let Some(slot) = self.unsettled.get(seq) else {
             return match self.settled_or_unknown(seq) {
+                Settled::Unknown if self.is_adopted_by_another(member, seq) => Settled::LeaseLost,
                 Settled::Unknown => self.settle_ahead(seq),
                 settled => settled,
             };
@@ -81,6 +82,10 @@ impl GroupState {
             return Settled::LeaseLost;
         }
         let Some(slot) = self.unsettled.get(seq) else {
+            if self.fail_adopted(Some(member), seq, reason, retry, now_ms) {
+                self.counts.nacked += 1;
+                return Settled::Done;
+            }
             return self.settled_or_unknown(seq);
         };
         let Stage::Leased(lease) = slot.stage else {
@@ -222,6 +227,7 @@ impl GroupState {
         if seq <= self.void_until || self.settled_ahead.len() >= self.rules.window {
             return Settled::LeaseLost;
         }
+        self.end_adopted(seq);
         self.settled_ahead.insert(seq);
         self.restored.remove(&seq);
         self.changes += 1;
@@ -247,7 +253,7 @@ impl GroupState {
         }
     }
 
-    fn delay_ms(&self, seq: u64, failures: u32, retry: Retry) -> u64 {
+    pub(super) fn delay_ms(&self, seq: u64, failures: u32, retry: Retry) -> u64 {
         let backoff = &self.rules.backoff;
         let endless = self.rules.exhausted_policy == ExhaustedPolicy::RetryForever;
         match retry {

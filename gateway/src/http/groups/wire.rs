@@ -77,6 +77,7 @@ fn wire_member(member: MemberInfo) -> wire::MemberInfo {
     wire::MemberInfo {
         name: member.name.to_string(),
         paused: member.paused,
+        node: member.node.map(|node| node.to_string()),
         in_flight: member.in_flight as u64,
         max_in_flight: member.max_in_flight as u64,
         room: member.room as u64,

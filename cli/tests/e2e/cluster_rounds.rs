@@ -1,0 +1,369 @@
+//! Three NATS servers, three nodes, publishers and consumers on all of them, one group, and rounds of faults from a seed: nodes
+//! that are killed, stopped for a while or ended, and NATS servers that are killed. Nothing that was acknowledged is lost, no event
+//! is in two hands, and all is settled in the end. `PROMBUS_CLUSTER_ROUNDS` says how many rounds, `PROMBUS_CLUSTER_SEED` which.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "other processes are timed, and what it took is printed"
+)]
+
+use crate::nats_servers::Servers;
+use crate::server::{Server, prombus};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const NODES: usize = 3;
+/// How long leases are.
+const LEASE: Duration = Duration::from_secs(6);
+/// How long a node is stopped; longer than its ownership lasts.
+const STOPPED: Duration = Duration::from_secs(5);
+/// How long everything may take to come to rest in the end.
+const REST: Duration = Duration::from_secs(120);
+
+/// What the threads share.
+struct Lab {
+    urls: Vec<String>,
+    is_over: AtomicBool,
+    is_published: AtomicBool,
+    acknowledged: Mutex<BTreeSet<String>>,
+    settled: Mutex<BTreeSet<String>>,
+    held: Mutex<Vec<Held>>,
+    /// When each node was killed or ended: its members' connections went with it.
+    lost: Mutex<Vec<(usize, Instant)>>,
+    /// When a delivery last came, by node.
+    latest: Vec<Mutex<Option<Instant>>>,
+    published: AtomicU64,
+}
+
+/// An event in a member's hands, for certain, from a moment to another.
+#[derive(Clone)]
+struct Held {
+    id: String,
+    node: usize,
+    from: Instant,
+    until: Instant,
+}
+
+/// Numbers from a seed.
+struct Seeded(u64);
+
+impl Seeded {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
+}
+
+fn agent() -> ureq::Agent {
+    let config = ureq::Agent::config_builder().http_status_as_error(false);
+    config
+        .timeout_global(Some(Duration::from_secs(4)))
+        .build()
+        .into()
+}
+
+/// The answer to a POST, where there is one.
+fn post(agent: &ureq::Agent, url: &str, body: &str) -> Option<(u16, Value)> {
+    let mut response = agent.post(url).send(body).ok()?;
+    let text = response.body_mut().read_to_string().ok()?;
+    Some((
+        response.status().as_u16(),
+        serde_json::from_str(&text).ok()?,
+    ))
+}
+
+/// Publishes each id until a node has acknowledged it.
+fn publish(lab: &Lab, publisher: usize, mut random: Seeded) {
+    let agent = agent();
+    let mut next = 0;
+    while !lab.is_over.load(Ordering::Relaxed) {
+        let id = format!("{publisher}-{next}");
+        let node = random.below(NODES as u64) as usize;
+        let url = format!("{}/publish/orders?id={id}", lab.urls[node]);
+        if post(&agent, &url, "1").is_some_and(|(status, _)| status == 200) {
+            lab.acknowledged.lock().expect("a lock").insert(id);
+            lab.published.fetch_add(1, Ordering::Relaxed);
+            next += 1;
+        }
+        std::thread::sleep(Duration::from_millis(10 + random.below(30)));
+    }
+}
+
+/// Pulls on one node, works for a while on what comes, and acknowledges most of it.
+fn consume(lab: &Lab, node: usize, mut random: Seeded) {
+    let agent = agent();
+    let url = &lab.urls[node];
+    let pull = json!({
+        "topic": "orders", "group": "g", "max": 4, "from": "earliest", "wait_ms": 300,
+        "ackTimeoutMs": LEASE.as_millis() as u64,
+    });
+    let pull = pull.to_string();
+    while !lab.is_published.load(Ordering::Relaxed) {
+        let asked = Instant::now();
+        let pulled = post(&agent, &format!("{url}/pull"), &pull);
+        let received = Instant::now();
+        let Some((200, pulled)) = pulled else {
+            std::thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        let events = pulled["events"].as_array().cloned().unwrap_or_default();
+        if !events.is_empty() {
+            *lab.latest[node].lock().expect("a lock") = Some(received);
+        }
+        for event in events {
+            let id = event["event"]["id"].as_str().expect("an id").to_owned();
+            std::thread::sleep(Duration::from_millis(random.below(40)));
+            // The lease was given after it was asked for.
+            let mut until = asked + LEASE;
+            let is_acknowledged = random.below(40) > 0 && {
+                until = until.min(Instant::now());
+                let ack = json!({"topic": "orders", "group": "g", "id": id}).to_string();
+                let answer = post(&agent, &format!("{url}/ack"), &ack);
+                answer.is_some_and(|(status, _)| status == 200)
+            };
+            if is_acknowledged {
+                lab.settled.lock().expect("a lock").insert(id.clone());
+            }
+            lab.held.lock().expect("a lock").push(Held {
+                id,
+                node,
+                from: received,
+                until,
+            });
+        }
+    }
+}
+
+fn start(servers: &Servers, folder: &Arc<TempDir>, address: &str) -> Server {
+    let store = format!("nats://{}/orders?replicas=3&copy=copy", servers.hosts());
+    let arguments = ["serve", "--listen", address, "--store", &store];
+    Server::ready(prombus(folder.path(), &arguments), folder.clone())
+}
+
+/// The node that serves the group, as one of them says.
+fn owner(lab: &Lab, asked: usize) -> Option<usize> {
+    let url = format!("{}/explain?topic=orders&group=g", lab.urls[asked]);
+    let mut response = agent().get(url).call().ok()?;
+    let text = response.body_mut().read_to_string().ok()?;
+    let explained: Value = serde_json::from_str(&text).ok()?;
+    let node = explained["node"].as_str()?;
+    lab.urls.iter().position(|url| url == node)
+}
+
+/// Waits until another node serves the group; how long that took.
+fn take_over(lab: &Lab, from: usize, since: Instant) -> Duration {
+    let asked = (from + 1) % NODES;
+    while since.elapsed() < REST {
+        if owner(lab, asked).is_some_and(|owner| owner != from) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    since.elapsed()
+}
+
+/// One fault, and what it took to get over it.
+fn fault(
+    lab: &Lab,
+    random: &mut Seeded,
+    servers: &mut Servers,
+    nodes: &mut [Option<Server>],
+) -> String {
+    let owner_now = (0..NODES).find_map(|asked| owner(lab, asked));
+    let kind = random.below(4);
+    // Mostly it hits the owner.
+    let other = random.below(NODES as u64) as usize;
+    let at = if random.below(4) > 0 {
+        owner_now.unwrap_or(other)
+    } else {
+        other
+    };
+    let is_owner = owner_now == Some(at);
+    let since = Instant::now();
+    let took = |lab: &Lab| {
+        if is_owner {
+            format!(
+                "node {at}, the owner; another one after {:?}",
+                take_over(lab, at, since)
+            )
+        } else {
+            format!("node {at}, which relays")
+        }
+    };
+    match kind {
+        0 => {
+            lab.lost.lock().expect("a lock").push((at, since));
+            let folder = nodes[at].take().expect("a node").kill();
+            let took = took(lab);
+            nodes[at] = Some(start(servers, &folder, address(&lab.urls[at])));
+            format!("SIGKILL of {took}")
+        }
+        1 => {
+            nodes[at].as_ref().expect("a node").signal("STOP");
+            let took = took(lab);
+            std::thread::sleep(STOPPED.saturating_sub(since.elapsed()));
+            nodes[at].as_ref().expect("a node").signal("CONT");
+            format!("SIGSTOP of {took}")
+        }
+        2 => {
+            lab.lost.lock().expect("a lock").push((at, since));
+            let node = nodes[at].take().expect("a node");
+            let folder = node.folder.clone();
+            node.signal("TERM");
+            assert!(node.wait().success(), "it ended well");
+            let took = took(lab);
+            nodes[at] = Some(start(servers, &folder, address(&lab.urls[at])));
+            format!("SIGTERM of {took}")
+        }
+        _ => {
+            let server = random.below(3) as usize;
+            servers.kill(server);
+            std::thread::sleep(Duration::from_secs(1));
+            servers.restart(server);
+            format!("SIGKILL of NATS server {server}")
+        }
+    }
+}
+
+fn address(url: &str) -> &str {
+    url.strip_prefix("http://").expect("an address")
+}
+
+/// No two members have an event at a time.
+fn check_hands(lab: &Lab) -> usize {
+    let lost = lab.lost.lock().expect("a lock").clone();
+    let mut by_event: BTreeMap<String, Vec<Held>> = BTreeMap::new();
+    for mut held in lab.held.lock().expect("a lock").iter().cloned() {
+        for (node, at) in &lost {
+            if *node == held.node && (held.from..held.until).contains(at) {
+                held.until = *at;
+            }
+        }
+        by_event.entry(held.id.clone()).or_default().push(held);
+    }
+    let mut deliveries = 0;
+    for (id, mut hands) in by_event {
+        hands.sort_by_key(|held| held.from);
+        deliveries += hands.len();
+        for pair in hands.windows(2) {
+            let [one, other] = pair else { continue };
+            assert!(
+                other.from >= one.until,
+                "{id} was on node {} and {:?} before that was over on node {}",
+                one.node,
+                one.until - other.from,
+                other.node
+            );
+        }
+    }
+    deliveries
+}
+
+#[test]
+fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
+    let (rounds, seed) = (
+        number("PROMBUS_CLUSTER_ROUNDS", 4),
+        number("PROMBUS_CLUSTER_SEED", 1),
+    );
+    let mut servers = Servers::start(3, "");
+    let folders: Vec<Arc<TempDir>> = (0..NODES)
+        .map(|_| Arc::new(TempDir::new().expect("a folder")))
+        .collect();
+    let mut nodes: Vec<Option<Server>> = Vec::new();
+    for folder in &folders {
+        nodes.push(Some(start(&servers, folder, "127.0.0.1:0")));
+    }
+    let lab = Arc::new(Lab {
+        urls: nodes
+            .iter()
+            .flatten()
+            .map(|node| node.url.clone())
+            .collect(),
+        is_over: AtomicBool::new(false),
+        is_published: AtomicBool::new(false),
+        acknowledged: Mutex::default(),
+        settled: Mutex::default(),
+        held: Mutex::default(),
+        lost: Mutex::default(),
+        latest: (0..NODES).map(|_| Mutex::default()).collect(),
+        published: AtomicU64::new(0),
+    });
+    let mut random = Seeded(seed);
+    let mut threads = Vec::new();
+    for at in 0..NODES {
+        let (publishing, consuming) = (lab.clone(), lab.clone());
+        let seeds = (
+            Seeded(random.below(u64::MAX)),
+            Seeded(random.below(u64::MAX)),
+        );
+        threads.push(std::thread::spawn(move || {
+            publish(&publishing, at, seeds.0)
+        }));
+        threads.push(std::thread::spawn(move || consume(&consuming, at, seeds.1)));
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    for round in 0..rounds {
+        let what = fault(&lab, &mut random, &mut servers, &mut nodes);
+        println!("seed {seed}, round {round}: {what}");
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    lab.is_over.store(true, Ordering::Relaxed);
+    rest(&lab, &mut nodes);
+    lab.is_published.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.join().expect("it went well");
+    }
+    let deliveries = check_hands(&lab);
+    let dead = nodes[0]
+        .as_ref()
+        .expect("a node")
+        .get("/topics?prefix=dlq.")
+        .1;
+    assert!(!dead.contains("dlq.orders"), "{dead}");
+    println!(
+        "{} events, {deliveries} deliveries",
+        lab.published.load(Ordering::Relaxed)
+    );
+}
+
+/// Waits until everything that was acknowledged is settled.
+fn rest(lab: &Lab, nodes: &mut [Option<Server>]) {
+    let began = Instant::now();
+    let node = nodes[0].as_ref().expect("a node");
+    loop {
+        let acknowledged = lab.acknowledged.lock().expect("a lock").clone();
+        let (_, said) = node.get("/groups?topic=orders");
+        let said: Value = serde_json::from_str(&said).unwrap_or_default();
+        let group = &said["groups"][0];
+        if group["lag"] == 0 && group["in_flight"] == 0 && !acknowledged.is_empty() {
+            break;
+        }
+        assert!(began.elapsed() < REST, "it never came to rest: {said}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // What is settled was in somebody's hands: nothing is lost on the way.
+    let seen: BTreeSet<String> = lab
+        .held
+        .lock()
+        .expect("a lock")
+        .iter()
+        .map(|held| held.id.clone())
+        .collect();
+    let acknowledged = lab.acknowledged.lock().expect("a lock").clone();
+    let lost: Vec<&String> = acknowledged.difference(&seen).collect();
+    assert!(lost.is_empty(), "never delivered: {lost:?}");
+}

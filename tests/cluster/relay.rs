@@ -1,0 +1,292 @@
+//! Members on any of three nodes of one group, whichever of them owns it.
+
+use crate::nodes::{LIMIT, linked_cluster};
+use crate::{LEASE, consume, numbers, subscribe};
+use prombus::{Delivery, Ended, PublishOptions, StartAt, Subscription};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::Instant;
+
+async fn next(subscription: &Subscription) -> Delivery {
+    let next = tokio::time::timeout(LIMIT, subscription.next()).await;
+    next.expect("in time").expect("an event")
+}
+
+/// Waits until something holds.
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let limit = Instant::now() + LIMIT;
+    while !holds().await {
+        assert!(Instant::now() < limit, "{what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Takes deliveries of several members, acknowledges them, and returns their payloads, of which none comes twice.
+async fn consume_all(subscriptions: &[&Subscription], count: usize) -> BTreeSet<String> {
+    let mut payloads = BTreeSet::new();
+    while payloads.len() < count {
+        let all = subscriptions.iter().map(|one| Box::pin(one.next()));
+        let (delivery, ..) = tokio::time::timeout(LIMIT, futures_util::future::select_all(all))
+            .await
+            .expect("in time");
+        let delivery = delivery.expect("an event");
+        let payload = delivery.event.payload().to_owned();
+        delivery.ack_confirmed().await.expect("acknowledged");
+        assert!(payloads.insert(payload), "it came twice");
+    }
+    payloads
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_on_all_nodes_share_the_events_of_a_group() {
+    let [one, two, three] = linked_cluster().await;
+    one.publish(0..5).await;
+    let members = [
+        subscribe(&one).await,
+        subscribe(&two).await,
+        subscribe(&three).await,
+    ];
+    let all: Vec<&Subscription> = members.iter().collect();
+    assert_eq!(consume_all(&all, 5).await, numbers(0..5));
+    two.publish(5..20).await;
+    three.publish(20..40).await;
+    assert_eq!(consume_all(&all, 35).await, numbers(5..40));
+    // Each of them gets something while the others do nothing.
+    for (at, member) in members.iter().enumerate() {
+        let first = 40 + 9 * at;
+        one.publish(first..first + 9).await;
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            held.push(next(member).await);
+        }
+        for delivery in held {
+            delivery.ack_confirmed().await.expect("acknowledged");
+        }
+        // The others take the rest.
+        let info = two.bus.group("t", "g").await.expect("a group");
+        assert_eq!(info.members.len(), 3, "{info:?}");
+        consume_all(&all, 6).await;
+    }
+    // All nodes tell the same of the group, and who is where.
+    for node in [&one, &two, &three] {
+        let info = node.bus.group("t", "g").await.expect("a group");
+        assert_eq!((info.lag, info.in_flight), (0, 0));
+        let nodes: Vec<Option<&str>> = info.members.iter().map(|one| one.node.as_deref()).collect();
+        assert_eq!(nodes, [None, Some("http://two"), Some("http://three")]);
+        let explanation = node.bus.explain("t", "g").await.expect("an explanation");
+        assert_eq!(explanation.node.as_deref(), Some("http://one"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_of_a_group_reaches_its_owner_from_any_node() {
+    let [one, two, _three] = linked_cluster().await;
+    one.publish(0..10).await;
+    let local = subscribe(&one).await;
+    assert_eq!(consume(&local, 10).await, numbers(0..10));
+    let effect = two
+        .bus
+        .seek("t", "g", StartAt::Seq(6))
+        .await
+        .expect("moved");
+    assert_eq!((effect.cursor, effect.redelivered), (5, 5));
+    assert_eq!(consume(&local, 5).await, numbers(5..10));
+    let info = two.bus.pause_group("t", "g").await.expect("paused");
+    assert!(info.paused_since_ms.is_some());
+    let info = one.bus.resume_group("t", "g").await.expect("resumed");
+    assert!(info.paused_since_ms.is_none());
+    let error = two.bus.undo_seek("t", "g").await;
+    error.expect("undone");
+    let again = two.bus.undo_seek("t", "g").await.expect_err("only once");
+    assert!(!again.is_retryable(), "{again}");
+    // A group that is removed on one node ends its members on all.
+    let relayed = subscribe(&two).await;
+    two.bus.remove_group("t", "g").await.expect("removed");
+    assert!(
+        tokio::time::timeout(LIMIT, relayed.next())
+            .await
+            .expect("in time")
+            .is_none()
+    );
+    assert_eq!(relayed.ended(), Some(Ended::GroupRemoved));
+    assert!(
+        tokio::time::timeout(LIMIT, local.next())
+            .await
+            .expect("in time")
+            .is_none()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relayed_member_settles_in_every_way() {
+    let [one, two, _three] = linked_cluster().await;
+    one.publish(0..1).await;
+    let local = subscribe(&one).await;
+    assert_eq!(consume(&local, 1).await, numbers(0..1));
+    let member = subscribe(&two).await;
+    local.control().pause();
+    one.publish(1..5).await;
+    let (refused, extended, stepped, left) = (
+        next(&member).await,
+        next(&member).await,
+        next(&member).await,
+        next(&member).await,
+    );
+    // Refused, and back at once.
+    let id = refused.event.id().into_owned();
+    refused.nack_after("not now", 0);
+    let again = next(&member).await;
+    assert_eq!((&*again.event.id(), again.context.attempt), (&*id, 2));
+    again.ack_confirmed().await.expect("acknowledged");
+    // Acknowledged and published in one step.
+    let mut batch = two.bus.batch();
+    batch.add("results", "7", &PublishOptions::default());
+    let published = stepped.ack_and_publish(batch).await.expect("both");
+    assert_eq!(published.len(), 1);
+    // Held longer than leases are; the one that was not comes again.
+    let until = Instant::now() + LEASE + Duration::from_secs(1);
+    while Instant::now() < until {
+        extended.extend_confirmed(2_000).await.expect("extended");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    extended.ack_confirmed().await.expect("still its own");
+    let again = next(&member).await;
+    assert_eq!(
+        (again.event.id(), again.context.attempt),
+        (left.event.id(), 2)
+    );
+    again.ack_confirmed().await.expect("acknowledged");
+    let info = one.bus.group("t", "g").await.expect("a group");
+    assert_eq!((info.lag, info.in_flight), (0, 0));
+    // By ids, as over a socket.
+    one.publish(5..6).await;
+    let delivery = next(&member).await;
+    let ids = vec![delivery.event.id().into_owned()];
+    let settled = member.control().ack_owned_ids("t", ids).await;
+    assert!(settled.iter().all(Result::is_ok), "{settled:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_leases_of_a_member_that_leaves_are_free_at_once() {
+    let [one, two, _three] = linked_cluster().await;
+    let local = subscribe(&one).await;
+    let member = subscribe(&two).await;
+    local.control().pause();
+    one.publish(0..3).await;
+    let held = next(&member).await;
+    let began = Instant::now();
+    drop((held, member));
+    local.control().resume();
+    assert_eq!(consume(&local, 3).await, numbers(0..3));
+    assert!(began.elapsed() < LEASE, "it was waited for");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_breaks_costs_a_member_nothing_that_it_holds() {
+    let [one, two, _three] = linked_cluster().await;
+    let local = subscribe(&one).await;
+    let member = subscribe(&two).await;
+    local.control().pause();
+    one.publish(0..4).await;
+    let held = [next(&member).await, next(&member).await];
+    one.cut_links(true);
+    local.control().resume();
+    // What the member did not look at is the other's; what it holds is not, though nobody can reach it.
+    let others = consume(&local, 2).await;
+    let mut all = numbers(0..4);
+    all.retain(|payload| !others.contains(payload));
+    let unheard = tokio::time::timeout(LEASE / 3, local.next()).await;
+    assert!(unheard.is_err(), "it is in two hands");
+    one.cut_links(false);
+    for delivery in held {
+        assert!(all.remove(delivery.event.payload()));
+        delivery.ack_confirmed().await.expect("still its own");
+    }
+    assert!(all.is_empty());
+    one.publish(4..6).await;
+    assert_eq!(consume_all(&[&local, &member], 2).await, numbers(4..6));
+    let info = two.bus.group("t", "g").await.expect("a group");
+    assert_eq!((info.lag, info.in_flight), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_owner_closes_its_members_elsewhere_go_on_with_what_they_hold() {
+    let [one, two, three] = linked_cluster().await;
+    let local = subscribe(&one).await;
+    let members = [subscribe(&two).await, subscribe(&three).await];
+    local.control().pause();
+    one.publish(0..6).await;
+    let mut held = Vec::new();
+    for member in &members {
+        held.push(next(member).await);
+    }
+    one.bus.close().await.expect("closed");
+    two.publish(6..9).await;
+    let mut payloads = BTreeSet::new();
+    for delivery in held {
+        assert!(payloads.insert(delivery.event.payload().to_owned()));
+        delivery.ack_confirmed().await.expect("still its own");
+    }
+    let rest = consume_all(&[&members[0], &members[1]], 7).await;
+    payloads.extend(rest);
+    assert_eq!(payloads, numbers(0..9));
+    until("all is settled", async || {
+        let info = three.bus.group("t", "g").await.expect("a group");
+        (info.lag, info.in_flight) == (0, 0)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_owner_that_is_cut_off_is_replaced_by_a_node_that_only_relayed() {
+    let [one, two, three] = linked_cluster().await;
+    one.publish(0..2).await;
+    let local = subscribe(&one).await;
+    let lost = [next(&local).await, next(&local).await];
+    let members = [subscribe(&two).await, subscribe(&three).await];
+    local.control().pause();
+    two.publish(2..6).await;
+    let mut held = vec![next(&members[0]).await, next(&members[1]).await];
+    // Its beats do not arrive, and it cannot be reached: nobody subscribes, and the group moves.
+    one.cut(true);
+    one.cut_links(true);
+    two.cut_links(false);
+    until("another node owns the group", async || {
+        let explained = two.bus.explain("t", "g").await;
+        let node = explained.ok().and_then(|explained| explained.node);
+        node.is_some_and(|node| node != "http://one")
+    })
+    .await;
+    two.publish(6..8).await;
+    // What is new comes at once; what the members hold is still theirs.
+    let mut payloads = BTreeSet::new();
+    for delivery in held.drain(..) {
+        assert!(payloads.insert(delivery.event.payload().to_owned()));
+        delivery.ack_confirmed().await.expect("still its own");
+    }
+    // When the old owner is back, its members are relayed, with what they hold where that has not run out.
+    one.cut(false);
+    local.control().resume();
+    let all = [&local, &members[0], &members[1]];
+    for delivery in lost {
+        // Its lease may be over by now, and the event another's.
+        let _ = delivery.ack_confirmed().await;
+    }
+    while payloads.len() < 6 {
+        let nexts = all.iter().map(|one| Box::pin(one.next()));
+        let (delivery, ..) = tokio::time::timeout(LIMIT, futures_util::future::select_all(nexts))
+            .await
+            .expect("in time");
+        let delivery = delivery.expect("an event");
+        let payload = delivery.event.payload().to_owned();
+        delivery.ack_confirmed().await.expect("acknowledged");
+        if payload.parse::<usize>().expect("a number") >= 2 {
+            assert!(payloads.insert(payload), "it came twice");
+        }
+    }
+    until("all is settled", async || {
+        let info = one.bus.group("t", "g").await;
+        info.is_ok_and(|info| (info.lag, info.in_flight) == (0, 0))
+    })
+    .await;
+}
