@@ -23,6 +23,7 @@
 mod ack_publish;
 mod blocked_keys;
 mod leases;
+mod parked_partitions;
 mod partitions;
 mod persistence;
 mod queues;
@@ -174,7 +175,7 @@ impl GroupState {
             unsettled: Unsettled::new(),
             settled_ahead: Ranges::default(),
             restored: BTreeMap::new(),
-            queues: Queues::new(1),
+            queues: Queues::new(None),
             partitions: None,
             timers: Timers::default(),
             timed: 0,
