@@ -8,7 +8,7 @@ use crate::http_client::{ask, send};
 use http::Method;
 use prombus_api::http::{
     Body as _, Cursor, CursorList, Explanation, GroupChange, GroupInfo, GroupList, GroupQuery, Lag,
-    NamedGroup, Seek, SeekReply, TopicConfig, TopicInfo, TopicList,
+    NamedGroup, Seek, SeekReply, Shadow, ShadowReply, TopicConfig, TopicInfo, TopicList,
 };
 use prombus_api::options::Position;
 
@@ -100,6 +100,18 @@ impl Client {
     /// Takes the last seek of a group back: the cursor and what was unsettled are as they were before it.
     pub async fn undo_seek(&self, topic: &str, group: &str) -> Result<SeekReply, RequestError> {
         self.post_named("/cursors/undo", topic, group).await
+    }
+
+    /// Makes a throwaway group with a cursor of its own, which is fed as `shadow.group` was: to try a new consumer on real
+    /// traffic. Its members subscribe under the name in the reply.
+    pub async fn shadow_group(&self, shadow: &Shadow) -> Result<ShadowReply, RequestError> {
+        ask(
+            self.core(),
+            Method::POST,
+            "/groups/shadow",
+            shadow.to_json(),
+        )
+        .await
     }
 
     /// Stops delivery to a group until [`Self::resume_group`], whoever its members are. What they hold stays theirs.

@@ -2,6 +2,7 @@
 
 use crate::subscription::{Delivery, Ended, Next, Subscription, SubscriptionControl};
 use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,7 +61,7 @@ pub trait PartitionHooks: Send + Sync + 'static {
     fn on_assigned(&self, topic: &str, partitions: &[u32]) -> impl Future<Output = ()> + Send;
 
     /// Partitions go to another consumer after this: the place to store what is kept for them. After a broken connection
-    /// others may have them already.
+    /// others may have them already. Also called for all of them when the consumer stops, before it unsubscribes.
     fn on_revoked(&self, topic: &str, partitions: &[u32]) -> impl Future<Output = ()> + Send;
 }
 
@@ -85,6 +86,7 @@ where
     let served = subscription.clone();
     workers.spawn(async move {
         let mut running = JoinSet::new();
+        let mut held: BTreeMap<Arc<str>, BTreeSet<u32>> = BTreeMap::new();
         loop {
             let next = tokio::select! {
                 biased;
@@ -101,6 +103,9 @@ where
                 }
                 Some(Next::Assignment(assignment)) => {
                     let topic = &assignment.topic;
+                    let known = held.entry(topic.clone()).or_default();
+                    known.retain(|one| !assignment.revoked.contains(one));
+                    known.extend(&assignment.assigned);
                     if !assignment.revoked.is_empty() {
                         // What is under way may be of these partitions.
                         while running.join_next().await.is_some() {}
@@ -115,6 +120,10 @@ where
             }
         }
         while running.join_next().await.is_some() {}
+        for (topic, partitions) in held.iter().filter(|(_, held)| !held.is_empty()) {
+            let partitions: Vec<u32> = partitions.iter().copied().collect();
+            hooks.on_revoked(topic, &partitions).await;
+        }
     });
     Consumer {
         control,

@@ -67,8 +67,8 @@ pub use id::Id;
 pub use options::{ClientOptions, Reconnect, TlsOptions};
 pub use prombus_api::http::{
     Age, Cursor, Durability, Explanation, GroupChange, GroupInfo, Lag, ListPage, ListQuery,
-    MemberInfo, Reason, Redrive, RedriveReply, RemovedLetters, SeekReply, StateItem, TopicConfig,
-    TopicInfo, WhichLetters,
+    MemberInfo, Pace, Reason, Redrive, RedriveReply, RemovedLetters, SeekReply, Shadow,
+    ShadowReply, StateItem, TopicConfig, TopicInfo, WhichLetters,
 };
 pub use prombus_api::options::{Filter, Ordering, Position as StartAt};
 pub use publish::{

@@ -29,3 +29,4 @@ mod snap;
 mod sse;
 mod tls;
 mod topics;
+mod upcasts;
