@@ -46,6 +46,10 @@ pub(crate) struct Scale {
     pub(crate) scraped_publishes: usize,
     /// Topics that a pattern matches.
     pub(crate) pattern_topics: usize,
+    /// Schedules that wait, of which some come due at a steady rate, and more that came due before the server starts.
+    pub(crate) schedules: u64,
+    pub(crate) steady_schedules: u64,
+    pub(crate) overdue_schedules: u64,
     /// Subscribers that read nothing, and the large events that wait for them.
     pub(crate) stalled_subscribers: usize,
     pub(crate) stalled_events: usize,
@@ -103,6 +107,9 @@ impl Scale {
             topics: vec![1, 10, 100, 1_000],
             groups: vec![1, 10, 100, 1_000],
             behind_events: 200_000,
+            schedules: 1_000_000,
+            steady_schedules: 10_000,
+            overdue_schedules: 200_000,
             idle_connections: 2_000,
             busy_connections: 200,
             busy_events: 400_000,
@@ -152,6 +159,9 @@ impl Scale {
             topics: vec![1, 4],
             groups: vec![1, 4],
             behind_events: 2_000,
+            schedules: 3_000,
+            steady_schedules: 300,
+            overdue_schedules: 1_000,
             idle_connections: 20,
             busy_connections: 5,
             busy_events: 2_000,

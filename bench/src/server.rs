@@ -1,6 +1,6 @@
 //! The server under load, as a process of its own: what idle connections cost, whether busy ones get on equally, how
-//! fast an export is, how long an event takes, what very many groups and topics cost, and
-//! what subscribers that do not read do. `prombus-bench server`.
+//! fast an export is, how long an event takes, what very many groups and topics cost,
+//! what a million schedules cost, and what subscribers that do not read do. `prombus-bench server`.
 
 mod cores;
 mod export;
@@ -9,6 +9,7 @@ mod groups;
 mod idle;
 mod latency;
 mod pattern;
+mod schedules;
 mod stalled;
 
 use crate::Outcome;
@@ -47,6 +48,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "pattern",
         run: pattern::run,
+    },
+    Row {
+        name: "schedules",
+        run: schedules::run,
     },
     Row {
         name: "stalled",

@@ -22,20 +22,24 @@ use crate::error::{
 };
 use crate::partition::partition_of_draft;
 use crate::publish::{MAX_TS, PublishOptions, checked_payload, draft};
+use prombus_store::LockExt;
 use prombus_store::{
     Batch, Draft, EventOutcome, ExpectedPosition, GeneratedId, Id, ReadFrom, ReadLimit,
     StoredEvent, TAG_BITS,
 };
 use record::{Meta, Record, schedules_config};
 use repeat::Repeat;
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// How often a change of a schedule is tried while others change it too.
 const MAX_TRIES: usize = 32;
 /// The most schedules that one call looks at for a page.
 const MAX_LOOKED_AT: usize = 10_000;
+/// The most topics whose scheduled events are counted apart until somebody takes the counts.
+const MAX_COUNTED_TOPICS: usize = 65_536;
 /// How many of them are read at a time.
 const LOOK: ReadLimit = ReadLimit {
     events: 512,
@@ -103,6 +107,8 @@ pub(crate) struct Schedules {
     pending: AtomicU64,
     /// Events that were published because they were due.
     published: AtomicU64,
+    /// The same by topic, since somebody last took it.
+    by_topic: Mutex<BTreeMap<Arc<str>, u64>>,
     /// Makes the ids of this bus differ from those of others in the same millisecond.
     id_seed: u64,
 }
@@ -112,6 +118,7 @@ impl Default for Schedules {
         Self {
             pending: AtomicU64::new(0),
             published: AtomicU64::new(0),
+            by_topic: Mutex::default(),
             id_seed: foldhash::fast::RandomState::default().hash_one(0),
         }
     }
@@ -244,6 +251,12 @@ impl Bus {
         Err(ScheduleError::Busy { id: id.into() })
     }
 
+    /// How many events were published because they were due, by topic, since this was last called.
+    pub fn take_scheduled_counts(&self) -> BTreeMap<Arc<str>, u64> {
+        let by_topic = &self.core().schedules.by_topic;
+        std::mem::take(&mut *by_topic.guard())
+    }
+
     /// How many schedules wait, and how many events were published because they were due since the bus was opened.
     pub fn schedule_counts(&self) -> (u64, u64) {
         let schedules = &self.core().schedules;
@@ -255,6 +268,18 @@ impl Bus {
 }
 
 impl Schedules {
+    /// Events were published because they were due.
+    fn count_published(&self, published: &[(Arc<str>, u64)]) {
+        let sum = published.iter().map(|(_, count)| count).sum();
+        self.published.fetch_add(sum, Ordering::Relaxed);
+        let mut by_topic = self.by_topic.guard();
+        for (topic, count) in published {
+            if by_topic.len() < MAX_COUNTED_TOPICS || by_topic.contains_key(topic) {
+                *by_topic.entry(topic.clone()).or_default() += count;
+            }
+        }
+    }
+
     fn pending(&self) -> u64 {
         self.pending.load(Ordering::Relaxed)
     }

@@ -110,6 +110,18 @@ impl Client {
         self.post_named("/cursors/undo", topic, group).await
     }
 
+    /// Makes a throwaway group with a cursor of its own, which is fed as `shadow.group` was: to try a new consumer on real
+    /// traffic. Its members subscribe under the name in the reply.
+    pub async fn shadow_group(&self, shadow: &Shadow) -> Result<ShadowReply, RequestError> {
+        ask(
+            self.core(),
+            Method::POST,
+            "/groups/shadow",
+            shadow.to_json(),
+        )
+        .await
+    }
+
     /// Stops delivery to a group until [`Self::resume_group`], whoever its members are. What they hold stays theirs.
     pub async fn pause_group(&self, topic: &str, group: &str) -> Result<GroupInfo, RequestError> {
         self.post_named("/groups/pause", topic, group).await
@@ -123,17 +135,6 @@ impl Client {
     /// Changes what belongs to a group and not to its members.
     pub async fn configure_group(&self, change: &GroupChange) -> Result<GroupInfo, RequestError> {
         ask(self.core(), Method::PATCH, "/groups", change.to_json()).await
-    }
-
-    /// Makes a shadow of a group: a throwaway group with the same settings that is fed a stretch of the topic again.
-    pub async fn shadow_group(&self, shadow: &Shadow) -> Result<ShadowReply, RequestError> {
-        ask(
-            self.core(),
-            Method::POST,
-            "/groups/shadow",
-            shadow.to_json(),
-        )
-        .await
     }
 
     /// The servers that share the store; none where the server has it for itself.

@@ -4,6 +4,7 @@
 use crate::subscription::{Delivery, Ended, LeaseHandle, Next, Subscription, SubscriptionControl};
 use prombus_consume::{Delivered, Subscribed, handle};
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub trait PartitionHooks: Send + Sync + 'static {
     fn on_assigned(&self, topic: &str, partitions: &[u32]) -> impl Future<Output = ()> + Send;
 
     /// Partitions go to another consumer after this: the place to store what is kept for them. After a broken connection
-    /// others may have them already.
+    /// others may have them already. Also called for all of them when the consumer stops, before it unsubscribes.
     fn on_revoked(&self, topic: &str, partitions: &[u32]) -> impl Future<Output = ()> + Send;
 }
 
@@ -39,6 +40,7 @@ where
 {
     Consumer::with_worker(subscription, move |served, stopped| async move {
         let mut running = JoinSet::new();
+        let mut held: BTreeMap<Arc<str>, BTreeSet<u32>> = BTreeMap::new();
         while let Some(next) = next_in_order(&served, stopped.clone()).await {
             match next {
                 Next::Delivery(delivery) => {
@@ -49,6 +51,9 @@ where
                 }
                 Next::Assignment(assignment) => {
                     let topic = &assignment.topic;
+                    let known = held.entry(topic.clone()).or_default();
+                    known.retain(|one| !assignment.revoked.contains(one));
+                    known.extend(&assignment.assigned);
                     if !assignment.revoked.is_empty() {
                         // What is under way may be of these partitions.
                         while running.join_next().await.is_some() {}
@@ -63,6 +68,10 @@ where
             }
         }
         while running.join_next().await.is_some() {}
+        for (topic, partitions) in held.iter().filter(|(_, held)| !held.is_empty()) {
+            let partitions: Vec<u32> = partitions.iter().copied().collect();
+            hooks.on_revoked(topic, &partitions).await;
+        }
     })
 }
 

@@ -167,6 +167,7 @@ impl Client {
             topic: topic.to_owned(),
             start: Some(from),
             limit: Some(limit),
+            upcast: false,
         };
         let target = format!("{path}?{}", query.to_query());
         let page: EventPage = ask(self.core(), Method::GET, &target, Vec::new()).await?;

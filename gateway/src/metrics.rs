@@ -19,7 +19,7 @@ pub use values::{Counter, Gauge, HISTOGRAM_BOUNDS_MICROS, HISTOGRAM_BOUNDS_MS, H
 use crate::limits::Limit;
 use bounded::Bounded;
 use replication::Replication;
-use series::{GROUP_COUNTERS, GROUP_GAUGES, GROUP_HISTOGRAMS};
+use series::{GROUP_COUNTERS, GROUP_GAUGES, GROUP_HISTOGRAMS, PARTITION_GAUGES};
 use std::sync::Arc;
 use text::{Labels, Naming, Text};
 use values::Ratio;
@@ -284,6 +284,12 @@ fn render_groups(text: &mut Text, groups: &[(Labels, Arc<GroupSeries>)]) {
             } else {
                 text.sample(labels, value)
             }
+        }
+    }
+    for (name, help, gauge) in PARTITION_GAUGES {
+        text.head(name, "gauge", help);
+        for (labels, series) in groups.iter().filter(|(_, one)| one.is_partitioned()) {
+            text.sample(labels, gauge(series).get());
         }
     }
     for (name, help, histogram) in GROUP_HISTOGRAMS {

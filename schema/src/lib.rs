@@ -8,6 +8,7 @@ mod codegen;
 mod compatibility;
 mod cost;
 mod document;
+mod fast;
 mod subset;
 mod upcast;
 mod validator;

@@ -3,6 +3,7 @@
 
 use crate::cost::max_depth;
 use crate::document::{InvalidSchema, Schema};
+use crate::fast::FastSchema;
 use jsonschema::{Draft, PatternOptions, ValidationOptions};
 use serde_json::Value;
 use std::fmt;
@@ -15,6 +16,8 @@ const MAX_REASON_CHARS: usize = 256;
 
 /// A schema, compiled.
 pub struct Validator {
+    /// Says yes to most payloads that fit, where the schema has only common keywords.
+    fast: Option<FastSchema>,
     compiled: jsonschema::Validator,
     /// How deep a payload may be nested, where the schema makes deep ones expensive.
     max_depth: Option<usize>,
@@ -34,14 +37,23 @@ impl Validator {
     /// Compiles a schema.
     pub fn new(schema: &Schema) -> Result<Self, InvalidSchema> {
         let compiled = options().build(schema.root()).map_err(bad_keyword)?;
+        let max_depth = max_depth(schema.fan_out);
+        let fast = match max_depth {
+            None => FastSchema::compile(schema.root()),
+            Some(_) => None,
+        };
         Ok(Self {
+            fast,
             compiled,
-            max_depth: max_depth(schema.fan_out),
+            max_depth,
         })
     }
 
     /// Holds JSON text against the schema.
     pub fn check(&self, payload: &str) -> Result<(), Invalid> {
+        if self.fast.as_ref().is_some_and(|fast| fast.fits(payload)) {
+            return Ok(());
+        }
         let value = serde_json::from_str(payload).map_err(|error| Invalid {
             path: String::new(),
             reason: error.to_string(),

@@ -16,6 +16,8 @@ pub struct ReadQuery {
     pub start: Option<Position>,
     /// The most events of one page.
     pub limit: Option<u64>,
+    /// Events of earlier versions of their topic's schema come as ones of the latest: `/replay` and `/sse`.
+    pub upcast: bool,
 }
 
 /// What is exported: every event with `from_ts <= ts <= to_ts`.
@@ -33,6 +35,8 @@ pub struct ExportQuery {
     pub after_id: Option<String>,
     /// Only events with this key.
     pub key: Option<String>,
+    /// Events of earlier versions of their topic's schema come as ones of the latest.
+    pub upcast: bool,
 }
 
 /// Some events of a topic.
@@ -86,6 +90,7 @@ impl ReadQuery {
             topic: query.required("topic")?.to_owned(),
             start: query.position()?,
             limit: query.number("limit")?,
+            upcast: query.flag("upcast")?.unwrap_or(false),
         })
     }
 
@@ -96,7 +101,10 @@ impl ReadQuery {
         if let Some(start) = &self.start {
             query.push_position(start);
         }
-        query.push_if("limit", self.limit).finish()
+        query
+            .push_if("limit", self.limit)
+            .push_if("upcast", self.upcast.then_some(1))
+            .finish()
     }
 }
 
@@ -110,6 +118,7 @@ impl ExportQuery {
             ndjson: query.flag("ndjson")?.unwrap_or(true),
             after_id: query.get("afterId").map(str::to_owned),
             key: query.get("key").map(str::to_owned),
+            upcast: query.flag("upcast")?.unwrap_or(false),
         })
     }
 
@@ -122,6 +131,7 @@ impl ExportQuery {
             .push("ndjson", if self.ndjson { "1" } else { "0" })
             .push_if("afterId", self.after_id.as_ref())
             .push_if("key", self.key.as_ref())
+            .push_if("upcast", self.upcast.then_some(1))
             .finish()
     }
 }

@@ -102,12 +102,12 @@ proptest! {
         ndjson in any::<bool>(),
         keys in prop::collection::vec(name(), 0..3),
     ) {
-        let read = ReadQuery { topic: topic.clone(), start, limit: numbers[0] };
+        let read = ReadQuery { topic: topic.clone(), start, limit: numbers[0], upcast: ndjson };
         prop_assert_eq!(ReadQuery::parse(&Query::parse(&read.to_query()).unwrap()).unwrap(), read);
         let (after_id, key) = texts.clone();
         let group = GroupQuery { topic: topic.clone(), group: key.clone() };
         prop_assert_eq!(GroupQuery::parse(&Query::parse(&group.to_query()).unwrap()).unwrap(), group);
-        let export = ExportQuery { topic: topic.clone(), from_ts: numbers[0], to_ts: numbers[1], ndjson, after_id, key };
+        let export = ExportQuery { topic: topic.clone(), from_ts: numbers[0], to_ts: numbers[1], ndjson, after_id, key, upcast: !ndjson };
         prop_assert_eq!(ExportQuery::parse(&Query::parse(&export.to_query()).unwrap()).unwrap(), export);
         let fields = keys.iter().map(|key| (key.clone(), key.clone())).collect();
         let list = ListQuery { offset: numbers[0], limit: numbers[1], prefix: texts.1.clone(), at: numbers[1], fields };

@@ -148,12 +148,15 @@ fn import() -> Value {
         .build()
 }
 
+const UPCAST: &str = "Events of earlier versions of the topic's schema come as ones of the latest.";
+
 fn replay() -> Value {
     let limit = json!({"type": "integer", "minimum": 1, "default": 1_000});
     Operation::new("replay", "Read stored events")
         .required_query("topic", "The topic.")
         .position(&["earliest", "ts", "afterId", "seq"])
         .query("limit", limit, "The most events of one page, which has up to 10,000.")
+        .query("upcast", flag("0"), UPCAST)
         .replies(
             "200",
             "Events in the order of their positions. A list of CloudEvents has where to go on in the header `X-Next-Seq`.",
@@ -172,6 +175,7 @@ fn export() -> Value {
         .query("ndjson", ndjson, "A record on each line, or an array.")
         .query("afterId", json!({"type": "string"}), "Only what comes after this event.")
         .query("key", json!({"type": "string"}), "Only events with this key.")
+        .query("upcast", flag("0"), UPCAST)
         .query("gzip", flag("0"), "The same as `Accept-Encoding: gzip`.")
         .replies("200", "Every event of the range exactly once; gzip on request.", cloudevents::with_list(json!({
             "application/x-ndjson": {"schema": {"type": "string", "description": "A Record on each line, or with `Accept: application/cloudevents+json` a CloudEvent."}},
@@ -288,6 +292,7 @@ fn sse() -> Value {
     Operation::new("sse", "Follow a topic as server-sent events")
         .required_query("topic", "The topic.")
         .position(&["latest", "earliest", "ts", "afterId", "seq"])
+        .query("upcast", flag("0"), UPCAST)
         .header("Last-Event-ID", "Goes on behind this event.")
         .replies(
             "200",

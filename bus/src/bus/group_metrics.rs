@@ -34,6 +34,10 @@ pub struct GroupMetrics {
     pub lag: u64,
     /// How old the oldest of them is; 0 where that is not known yet.
     pub oldest_unacked_ms: u64,
+    /// Partitions that members hold, where the group is partitioned and served.
+    pub partitions_held: u32,
+    /// Partitions that nobody holds.
+    pub partitions_unassigned: u32,
 }
 
 /// What the last looks found out and does not change by itself.
@@ -89,6 +93,8 @@ impl Bus {
                 is_ephemeral: name.ephemeral,
                 counts: status.counts,
                 lag,
+                partitions_held: status.partitions.0,
+                partitions_unassigned: status.partitions.1,
                 oldest_unacked_ms: oldest_ts.map_or(0, |ts| now_ms.saturating_sub(ts)),
             });
         }

@@ -1,13 +1,14 @@
 //! Events that wait behind others of their key and are not kept in the group's window: of each such key only the first
 //! position is remembered, and its events are read again when the key is free. So a key whose first event keeps failing
-//! does not stop the others, however many events wait behind it.
+//! does not stop the others, however many events wait behind it. The same goes for partitions whose member has no room.
 //!
 //! A position is parked when its key is here, it is no lower than the key's first parked position, and the group has
 //! read it. Which positions these are is not remembered: the events say it.
 
 use super::lanes::Lane;
+use super::ranges::Ranges;
 use super::record::BlockedKeyRecord;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most keys that are parked; beyond it waiting events take room in the window.
 const MAX_BLOCKED_KEYS: usize = 4_096;
@@ -17,32 +18,102 @@ const MAX_BLOCKED_KEYS: usize = 4_096;
 pub(crate) struct BlockedKeys {
     keys: BTreeMap<Lane, BlockedKey>,
     /// Keys that were parked when the group was stored: their events look settled and are not.
-    loaded: BTreeMap<Lane, BlockedKeyRecord>,
+    loaded: BTreeMap<Lane, Vec<Loaded>>,
 }
 
 #[derive(Debug, Clone)]
 struct BlockedKey {
     key: String,
+    /// Where it is a partition: one of so many.
+    partitions: Option<u32>,
     from_seq: u64,
     to_seq: u64,
     events: u64,
+    /// Positions of a partition from `from_seq` on that were settled before the group was loaded.
+    settled: Ranges,
+}
+
+#[derive(Debug, Clone)]
+struct Loaded {
+    record: BlockedKeyRecord,
+    settled: Ranges,
+}
+
+impl Loaded {
+    fn holds(&self, seq: u64) -> bool {
+        let record = &self.record;
+        (record.from_seq..=record.to_seq).contains(&seq) && !self.settled.contains(seq)
+    }
+}
+
+/// What events wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlockedBy<'a> {
+    Key(&'a str),
+    Partition { number: u32, of: u32 },
+}
+
+/// A partition that is parked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ParkedPartition {
+    pub(crate) number: u32,
+    pub(crate) of: u32,
+    pub(crate) from_seq: u64,
+    pub(crate) to_seq: u64,
+}
+
+impl ParkedPartition {
+    pub(crate) fn lane(&self) -> Lane {
+        Lane::of_partition(self.number, self.of)
+    }
 }
 
 impl BlockedKeys {
     /// The keys as a record has them.
     pub(crate) fn load(&mut self, blocked: &[BlockedKeyRecord]) {
         for one in blocked {
-            self.loaded.insert(Lane::of(&one.key), one.clone());
+            let lane = match one.partitions {
+                None => Lane::of(&one.key),
+                Some(of) => Lane::of_partition(one.key.parse().unwrap_or(0), of),
+            };
+            let loaded = Loaded {
+                record: one.clone(),
+                settled: Ranges::new(one.settled.clone()),
+            };
+            self.loaded.entry(lane).or_default().push(loaded);
         }
+    }
+
+    /// How many partitions there were where some were parked when the group was stored.
+    pub(crate) fn loaded_partition_counts(&self) -> BTreeSet<u32> {
+        let loaded = self.loaded.values().flatten();
+        loaded.filter_map(|one| one.record.partitions).collect()
+    }
+
+    /// The partitions that are parked.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = ParkedPartition> {
+        self.keys.values().filter_map(|blocked| {
+            Some(ParkedPartition {
+                of: blocked.partitions?,
+                number: blocked.key.parse().ok()?,
+                from_seq: blocked.from_seq,
+                to_seq: blocked.to_seq,
+            })
+        })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
     }
 
     /// Whether the record that the group was loaded from has this position parked. It is asked once for each position.
     pub(crate) fn unload(&mut self, lane: Option<Lane>, seq: u64) -> bool {
-        let loaded = lane.and_then(|lane| self.loaded.get_mut(&lane));
-        let Some(loaded) = loaded.filter(|one| (one.from_seq..=one.to_seq).contains(&seq)) else {
+        let mut loaded = lane.and_then(|lane| self.loaded.get_mut(&lane));
+        let mut loaded = loaded.iter_mut().flat_map(|all| all.iter_mut());
+        let Some(loaded) = loaded.find(|one| one.holds(seq)) else {
             return false;
         };
-        loaded.events = loaded.events.saturating_sub(1);
+        loaded.record.events = loaded.record.events.saturating_sub(1);
         true
     }
 
@@ -54,12 +125,21 @@ impl BlockedKeys {
     /// Forgets the loaded keys whose positions have all been read again.
     pub(crate) fn passed(&mut self, head: u64) {
         if !self.loaded.is_empty() {
-            self.loaded.retain(|_, loaded| loaded.to_seq > head);
+            self.loaded.retain(|_, loaded| {
+                loaded.retain(|one| one.record.to_seq > head);
+                !loaded.is_empty()
+            });
         }
     }
 
     /// Parks an event, where its key is parked already or `may_begin` and there is room for one more key.
-    pub(crate) fn block(&mut self, lane: Lane, key: &str, seq: u64, may_begin: bool) -> bool {
+    pub(crate) fn block(
+        &mut self,
+        lane: Lane,
+        by: BlockedBy<'_>,
+        seq: u64,
+        may_begin: bool,
+    ) -> bool {
         if let Some(blocked) = self.keys.get_mut(&lane) {
             blocked.to_seq = seq;
             blocked.events += 1;
@@ -68,14 +148,33 @@ impl BlockedKeys {
         if !may_begin || self.keys.len() >= MAX_BLOCKED_KEYS {
             return false;
         }
+        let (key, partitions) = match by {
+            BlockedBy::Key(key) => (key.to_owned(), None),
+            BlockedBy::Partition { number, of } => (number.to_string(), Some(of)),
+        };
         let blocked = BlockedKey {
-            key: key.to_owned(),
+            key,
+            partitions,
             from_seq: seq,
             to_seq: seq,
             events: 1,
+            settled: Ranges::default(),
         };
         self.keys.insert(lane, blocked);
         true
+    }
+
+    /// Takes note of a position that was settled before the group was loaded, where its partition is parked by now.
+    pub(crate) fn note_settled(&mut self, lane: Lane, seq: u64) {
+        if let Some(blocked) = self.keys.get_mut(&lane) {
+            blocked.settled.add(seq, seq);
+        }
+    }
+
+    /// Whether a position of a parked partition is settled.
+    pub(crate) fn is_settled(&self, lane: Lane, seq: u64) -> bool {
+        let blocked = self.keys.get(&lane);
+        blocked.is_some_and(|blocked| blocked.settled.contains(seq))
     }
 
     pub(crate) fn is_blocked(&self, lane: Lane) -> bool {
@@ -119,27 +218,35 @@ impl BlockedKeys {
         self.keys.get(&lane).map_or(0, |blocked| blocked.events)
     }
 
+    /// How many events are parked with their partition, those not counted that were when the group was stored.
+    pub(crate) fn partition_events(&self) -> u64 {
+        let parked = self.keys.values().filter(|one| one.partitions.is_some());
+        parked.map(|blocked| blocked.events).sum()
+    }
+
     /// How many events are parked.
     pub(crate) fn events(&self) -> u64 {
         let live: u64 = self.keys.values().map(|blocked| blocked.events).sum();
-        let loaded: u64 = self.loaded.values().map(|loaded| loaded.events).sum();
-        live + loaded
+        let loaded = self.loaded.values().flatten();
+        live + loaded.map(|one| one.record.events).sum::<u64>()
     }
 
-    /// The keys as they are stored, those that were loaded and not read again included.
-    pub(crate) fn to_record(&self) -> Vec<BlockedKeyRecord> {
-        let mut stored = self.loaded.clone();
-        for (lane, blocked) in &self.keys {
-            let loaded = stored.get(lane);
-            let one = BlockedKeyRecord {
-                key: blocked.key.clone(),
-                from_seq: blocked.from_seq,
-                to_seq: loaded.map_or(0, |one| one.to_seq).max(blocked.to_seq),
-                events: loaded.map_or(0, |one| one.events) + blocked.events,
-            };
-            stored.insert(*lane, one);
-        }
-        stored.into_values().collect()
+    /// The keys as they are stored, those that were loaded and not read again, behind `head`, included.
+    pub(crate) fn to_record(&self, head: u64) -> Vec<BlockedKeyRecord> {
+        let live = self.keys.values().map(|blocked| BlockedKeyRecord {
+            key: blocked.key.clone(),
+            partitions: blocked.partitions,
+            from_seq: blocked.from_seq,
+            to_seq: blocked.to_seq,
+            events: blocked.events,
+            settled: blocked.settled.iter().collect(),
+        });
+        let loaded = self.loaded.values().flatten();
+        let loaded = loaded.map(|one| BlockedKeyRecord {
+            from_seq: one.record.from_seq.max(head + 1),
+            ..one.record.clone()
+        });
+        live.chain(loaded).collect()
     }
 
     pub(crate) fn clear(&mut self) {

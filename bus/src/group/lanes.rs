@@ -19,7 +19,18 @@ impl Lane {
     pub(crate) fn of(key: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         key.hash(&mut hasher);
-        Self(NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN))
+        Self::from_hash(hasher.finish())
+    }
+
+    /// The lane of a partition, one of so many.
+    pub(crate) fn of_partition(number: u32, of: u32) -> Self {
+        let mut hasher = DefaultHasher::new();
+        ("partition", number, of).hash(&mut hasher);
+        Self::from_hash(hasher.finish())
+    }
+
+    fn from_hash(hash: u64) -> Self {
+        Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
     }
 }
 

@@ -94,6 +94,9 @@ pub(crate) struct Owner {
     page: Option<BudgetHold>,
     /// How large the events of the last page were, on average.
     event_bytes: usize,
+    /// Whether the last read was for parked partitions, and how many were.
+    has_refilled: bool,
+    refill_turn: usize,
     originals_read: Option<OriginalsRead>,
     /// Dead letters whose originals are read, to be written.
     dead_letters: Vec<(u64, History, StoredEvent)>,
@@ -176,6 +179,8 @@ impl Owner {
             reservations: Vec::new(),
             page: None,
             event_bytes: read_ahead::FIRST_EVENT_BYTES,
+            has_refilled: false,
+            refill_turn: 0,
             originals_read: None,
             dead_letters: Vec::new(),
             ack_publishes: AckPublishQueue::default(),

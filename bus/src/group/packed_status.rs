@@ -17,6 +17,8 @@ impl PackedStatus {
             counts,
             cursor,
             settled_ahead,
+            // Nobody holds any while there is no owner.
+            partitions: _,
         } = group.status;
         let GroupCounts {
             delivered,
@@ -103,6 +105,7 @@ impl PackedStatus {
                     in_flight,
                 },
                 cursor,
+                partitions: (0, 0),
                 settled_ahead,
             },
             version: Some(version).filter(|version| *version > 0),
@@ -127,7 +130,7 @@ mod tests {
                 in_flight,
             };
             let group = StoredGroup {
-                status: GroupStatus { counts, cursor, settled_ahead },
+                status: GroupStatus { counts, cursor, settled_ahead, partitions: (0, 0) },
                 version: Some(version).filter(|version| *version > 0),
             };
             let unpacked = PackedStatus::of(&group).unpack();

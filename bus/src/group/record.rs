@@ -75,16 +75,23 @@ pub(crate) struct SeekUndo {
     pub(crate) blocked: Vec<BlockedKeyRecord>,
 }
 
-/// A key whose events wait outside the group's window.
+/// A key, or a partition, whose events wait outside the group's window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BlockedKeyRecord {
+    /// The key, or the number of the partition.
     pub(crate) key: String,
+    /// Where it is a partition: one of so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) partitions: Option<u32>,
     /// Its events from here on are not settled.
     pub(crate) from_seq: u64,
     /// Up to here: what comes behind it was not read.
     pub(crate) to_seq: u64,
     /// How many there are.
     pub(crate) events: u64,
+    /// Positions of a partition between the two that are settled nevertheless.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) settled: Vec<(u64, u64)>,
 }
 
 /// An unsettled event that failed before.
@@ -228,6 +235,8 @@ mod tests {
                     seqs: vec![(10, 11)],
                 }],
                 blocked: vec![BlockedKeyRecord {
+                    partitions: None,
+                    settled: vec![],
                     key: "k".to_owned(),
                     from_seq: 12,
                     to_seq: 13,

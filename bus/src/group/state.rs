@@ -24,6 +24,7 @@ mod ack_publish;
 mod adoption;
 mod blocked_keys;
 mod leases;
+mod parked_partitions;
 mod partitions;
 mod persistence;
 mod queues;
@@ -179,7 +180,7 @@ impl GroupState {
             unsettled: Unsettled::new(),
             settled_ahead: Ranges::default(),
             restored: BTreeMap::new(),
-            queues: Queues::new(1),
+            queues: Queues::new(None),
             partitions: None,
             timers: Timers::default(),
             timed: 0,

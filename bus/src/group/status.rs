@@ -17,6 +17,8 @@ pub(crate) struct GroupStatus {
     pub(crate) cursor: u64,
     /// Positions above the cursor that are settled.
     pub(crate) settled_ahead: u64,
+    /// Partitions that are held and that are not; none where nobody serves the group.
+    pub(crate) partitions: (u32, u32),
 }
 
 impl SharedStatus {
@@ -36,6 +38,7 @@ impl GroupStatus {
             counts: *state.counts(),
             cursor,
             settled_ahead: state.settled_after(cursor),
+            partitions: state.partitions_held(),
         }
     }
 
@@ -44,6 +47,7 @@ impl GroupStatus {
         let ranges = record.settled.iter();
         Self {
             counts,
+            partitions: (0, 0),
             cursor: record.cursor,
             settled_ahead: ranges
                 .map(|&(first, last)| (last + 1).saturating_sub(first))

@@ -7,10 +7,10 @@ use super::scheduler::Run;
 use crate::names::stable_hash;
 use crate::publish::is_tombstone;
 use prombus_store::{
-    Batch, CommitError, Draft, Id, MAX_ID_BYTES, ReadError, ReadFrom, ReadLimit, StoredEvent,
+    Batch, CommitError, Draft, Id, LimitReached, MAX_ID_BYTES, ReadError, ReadFrom, ReadLimit,
+    StoredEvent,
 };
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The header of an event that was published late, with the time it was due at.
 pub(super) const SCHEDULED_FOR_HEADER: &str = "x-scheduled-for";
@@ -21,6 +21,9 @@ const MAX_DUE_BYTES: usize = 4 << 20;
 const MAX_MISSED: usize = 256;
 /// An event that is this late says when it was due, also where the server was there all the time.
 const LATE_MS: u64 = 10_000;
+/// How long one waits that the store does not take by itself, and how many wait so.
+const DEFER_MS: u64 = 10_000;
+const MAX_DEFERRED: usize = 1_024;
 /// Records of schedules that are this close to each other are read in one go.
 const MAX_GAP: u64 = 64;
 
@@ -52,13 +55,20 @@ struct DueBatch {
     /// For each event of the batch the place of its schedule.
     owners: Vec<usize>,
     topics: Vec<Arc<str>>,
-    published: u64,
+    /// How many events of each topic there are, in the order of `topics`.
+    published: Vec<(Arc<str>, u64)>,
 }
 
 impl Run {
     /// Publishes some of what is due now.
     pub(super) async fn publish_due(&mut self) -> Outcome {
         let now_ms = self.core.now_ms();
+        while let Some((_, due)) = self
+            .deferred
+            .pop_front_if(|(retry_ms, _)| *retry_ms <= now_ms)
+        {
+            self.index.put_back(&due);
+        }
         let due = self.index.take_due(now_ms, MAX_DUE);
         if due.is_empty() {
             return Outcome::Done;
@@ -97,8 +107,7 @@ impl Run {
             let commit = self.core.topics.commit_creating(built.batch, topics);
             let error = match commit.await {
                 Ok(_) => {
-                    let published = &self.core.schedules.published;
-                    published.fetch_add(built.published, Ordering::Relaxed);
+                    self.core.schedules.count_published(&built.published);
                     return Outcome::More;
                 }
                 Err(error) => error,
@@ -128,6 +137,16 @@ impl Run {
                         None => return Outcome::Failed,
                     }
                 }
+                // Fewer may fit. One that does not, by itself, waits without keeping the others.
+                CommitError::LimitReached(limit) => {
+                    let half = schedules.len().div_ceil(2);
+                    match schedules.len() {
+                        1 => return self.defer(&schedules[0].due, &limit, now_ms),
+                        _ => schedules
+                            .drain(half..)
+                            .for_each(|left| self.index.put_back(&left.due)),
+                    }
+                }
                 other => {
                     let cause = other.to_string();
                     tracing::warn!(cause, "due events are not published; trying again");
@@ -135,6 +154,17 @@ impl Run {
                 }
             }
         }
+        Outcome::More
+    }
+
+    /// Tries a schedule again later, because the store does not take its event now.
+    fn defer(&mut self, due: &Due, limit: &LimitReached, now_ms: u64) -> Outcome {
+        let cause = limit.to_string();
+        tracing::warn!(cause, "a due event is not published; trying again");
+        if self.deferred.len() >= MAX_DEFERRED {
+            return Outcome::Failed;
+        }
+        self.deferred.push_back((now_ms + DEFER_MS, *due));
         Outcome::More
     }
 
@@ -184,7 +214,7 @@ impl Run {
             batch: Batch::atomic(),
             owners: Vec::new(),
             topics: Vec::new(),
-            published: 0,
+            published: Vec::new(),
         };
         for (place, schedule) in schedules.iter().enumerate() {
             let (times, next) = schedule.times(now_ms);
@@ -215,6 +245,7 @@ impl DueBatch {
             None => {
                 let topic: Arc<str> = meta.topic.as_str().into();
                 self.topics.push(topic.clone());
+                self.published.push((topic.clone(), 0));
                 topic
             }
         };
@@ -241,7 +272,10 @@ impl DueBatch {
                 },
             );
             self.owners.push(place);
-            self.published += 1;
+        }
+        let count = times.len() as u64;
+        if let Some((_, published)) = self.published.iter_mut().find(|(of, _)| *of == topic) {
+            *published += count;
         }
     }
 

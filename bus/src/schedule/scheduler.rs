@@ -1,11 +1,12 @@
 //! The task that follows the topic of schedules and publishes what is due.
 
-use super::index::{Index, Waiting};
+use super::index::{Due, Index, Waiting};
 use super::publish_due::Outcome;
 use super::record::SCHEDULES_TOPIC;
 use crate::core::{Closing, Core};
 use prombus_store::LockExt;
 use prombus_store::{ReadError, ReadFrom, ReadLimit};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -38,6 +39,7 @@ impl Scheduler {
             next_seq: 1,
             started_ms: core.now_ms(),
             failures: 0,
+            deferred: VecDeque::new(),
         };
         let task = runtime.spawn(run.run(core.closing()));
         let task = Mutex::new(Some(task));
@@ -78,6 +80,8 @@ pub(super) struct Run {
     pub(super) started_ms: u64,
     /// How often the store failed since it did something last.
     failures: u32,
+    /// Schedules that the store does not take, one by one, and when they are tried again.
+    pub(super) deferred: VecDeque<(u64, Due)>,
 }
 
 impl Run {
@@ -103,8 +107,10 @@ impl Run {
                 Outcome::Done => {
                     self.failures = 0;
                     let now_ms = self.core.now_ms();
-                    let due = self.index.next_due();
-                    due.map(|due| due.saturating_sub(now_ms).min(MAX_SLEEP_MS))
+                    let due = self.index.next_due().into_iter();
+                    let due = due.chain(self.deferred.front().map(|(retry_ms, _)| *retry_ms));
+                    due.min()
+                        .map(|due| due.saturating_sub(now_ms).min(MAX_SLEEP_MS))
                 }
                 Outcome::Failed => {
                     self.failures = self.failures.saturating_add(1);

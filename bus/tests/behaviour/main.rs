@@ -20,6 +20,7 @@ mod in_doubt;
 mod leases;
 mod memory;
 mod ordering;
+mod partition_windows;
 mod partitions;
 mod pause;
 mod projector_crash;

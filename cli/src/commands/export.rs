@@ -36,6 +36,9 @@ pub(super) struct Export {
     /// One JSON array instead of a line for each event
     #[arg(long)]
     array: bool,
+    /// Write events of earlier versions of the topic's schema as ones of the latest
+    #[arg(long)]
+    upcast: bool,
     /// The file to write; stdout without it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -52,6 +55,7 @@ impl Export {
             ndjson: !self.array,
             after_id: self.after_id,
             key: self.key,
+            upcast: self.upcast,
         };
         let path = format!("/export?{}", query.to_query());
         let events = self.remote.remote()?.get_stream(&path)?;

@@ -1,5 +1,7 @@
 //! `group`: where groups are, why nothing flows to one, and moving, pausing or removing them.
 
+mod shadow;
+
 use super::position::PositionArgs;
 use crate::confirm::confirm;
 use crate::output::{self, Format};
@@ -69,6 +71,11 @@ enum Subcommands {
     #[command(after_help = "Examples:
   prombus group undo orders billing")]
     Undo(GroupArgs),
+    /// Make a throwaway group that is fed as another one was, to try a consumer on real traffic
+    #[command(after_help = "Examples:
+  prombus group shadow orders billing --from -1h
+  prombus group shadow orders billing --from earliest --pace max --ttl 2h")]
+    Shadow(shadow::Shadow),
     /// Stop deliveries to all members of a group until it is resumed; leases they hold go on
     #[command(after_help = "Examples:
   prombus group pause orders billing")]
@@ -146,6 +153,7 @@ impl Group {
                 let reply = remote.send(Method::POST, "/cursors/undo", &group.body())?;
                 print(&reply, format, |reply: SeekReply| print_seek(&reply))
             }
+            Subcommands::Shadow(shadow) => shadow.run(&remote, format),
             Subcommands::Pause(group) => {
                 let reply = remote.send(Method::POST, "/groups/pause", &group.body())?;
                 print(&reply, format, |info: GroupInfo| print_info(&info))

@@ -30,6 +30,9 @@ pub(super) struct Replay {
     /// The most events to print
     #[arg(short = 'n', long)]
     limit: Option<u64>,
+    /// Print events of earlier versions of the topic's schema as ones of the latest
+    #[arg(long)]
+    upcast: bool,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -64,6 +67,7 @@ impl Replay {
             topic: self.topic.clone(),
             start: Some(start),
             limit: Some(limit),
+            upcast: self.upcast,
         };
         read(&remote.get_text(&format!("/replay?{}", query.to_query()))?)
     }

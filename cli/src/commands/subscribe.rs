@@ -38,6 +38,9 @@ pub(super) struct Subscribe {
     /// At most one event of each key at a time, in order
     #[arg(long)]
     key_order: bool,
+    /// Print events of earlier versions of their topic's schema as ones of the latest
+    #[arg(long)]
+    upcast: bool,
     #[command(flatten)]
     remote: RemoteArgs,
 }
@@ -78,6 +81,7 @@ impl Subscribe {
 
     async fn subscribe(&self, client: &Client) -> anyhow::Result<Subscription> {
         let mut options = SubscribeOptions::default();
+        options.upcast = self.upcast;
         if let Some(position) = self.position.resolve()? {
             options.from = position;
         }

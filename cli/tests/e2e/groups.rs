@@ -278,3 +278,51 @@ async fn a_limit_that_holds_deliveries_back_is_named() {
     let explained: Value = serde_json::from_str(&reply).expect("JSON");
     assert_eq!(explained["reason"], "rate_limited", "{reply}");
 }
+
+#[test]
+fn a_shadow_group_is_made_and_fed_again() {
+    let server = Server::start(&["--store", "memory:"]);
+    for number in 1..=5 {
+        server.post("/publish/t", &number.to_string());
+    }
+    let first = server.command(&["sub", "t", "--group", "g", "--from", "earliest", "-n", "5"]);
+    assert!(first.status.success(), "{first:?}");
+    let shadow = [
+        "group", "shadow", "t", "g", "--seq", "2", "--to", "4", "--pace", "max", "--ttl", "5m",
+    ];
+    let made = server.command(&shadow);
+    assert!(made.status.success(), "{made:?}");
+    let name = String::from_utf8(made.stdout).expect("text");
+    let name = name.trim();
+    assert!(!name.is_empty() && name != "g", "{name}");
+    let told = String::from_utf8_lossy(&made.stderr).into_owned();
+    assert!(
+        told.contains("fed from 2 to 4 of t") && told.contains("5m"),
+        "{told}"
+    );
+    let fed = server.command(&["sub", "t", "--group", name, "-n", "3", "--json"]);
+    let payloads: Vec<Value> = String::from_utf8_lossy(&fed.stdout)
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("a record")["payload"].clone())
+        .collect();
+    assert_eq!(payloads, [2, 3, 4], "{fed:?}");
+    let made = server.command(&["group", "shadow", "t", "g", "--from", "earliest", "--json"]);
+    let made: Value = serde_json::from_slice(&made.stdout).expect("JSON");
+    assert_eq!(
+        (&made["original"], &made["from_seq"]),
+        (&json!("g"), &json!(1))
+    );
+    for (wrong, reason) in [
+        (
+            &["--pace", "slow"][..],
+            "expected original, max or a number",
+        ),
+        (&["--ttl", "soon"], "as 30m"),
+    ] {
+        let arguments = [&["group", "shadow", "t", "g"][..], wrong].concat();
+        let refused = server.command(&arguments);
+        assert!(!refused.status.success(), "{refused:?}");
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(told.contains(reason), "{told}");
+    }
+}

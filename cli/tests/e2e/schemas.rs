@@ -102,3 +102,36 @@ fn schemas_are_registered_checked_compared_and_removed() {
             .success()
     );
 }
+
+#[test]
+fn events_of_earlier_versions_are_printed_as_ones_of_the_latest() {
+    let server = Server::start(&["--store", "memory:"]);
+    let name = json!({"type": "string"});
+    let v1 = write(&server, "v1.json", &closed(json!({"name": name})));
+    let mut v2 = closed(json!({"title": name}));
+    v2["x-upcast"] = json!([{"rename": {"from": "/name", "to": "title"}}]);
+    let v2 = write(&server, "v2.json", &v2);
+    let register = |file: &str| {
+        let arguments = ["schema", "register", "t", file, "--compatibility", "none"];
+        let registered = server.command(&arguments);
+        assert!(registered.status.success(), "{registered:?}");
+    };
+    register(&v1);
+    server.post("/publish/t", r#"{"name":"x"}"#);
+    register(&v2);
+    let stored = server.command(&["replay", "t", "--json"]);
+    assert!(text(&stored).contains(r#"{"name":"x"}"#), "{stored:?}");
+    for command in [
+        &["replay", "t", "--upcast", "--json"][..],
+        &["export", "t", "--upcast"],
+        &[
+            "sub", "t", "--from", "earliest", "-n", "1", "--upcast", "--json",
+        ],
+    ] {
+        let printed = server.command(command);
+        assert!(printed.status.success(), "{printed:?}");
+        let record: Value = serde_json::from_str(text(&printed)).expect("a record");
+        assert_eq!(record["payload"], json!({"title": "x"}), "{command:?}");
+        assert_eq!(record["headers"]["x-upcast-from"], "1");
+    }
+}

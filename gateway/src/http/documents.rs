@@ -55,6 +55,10 @@ async fn sample(gateway: &Gateway) {
             bytes_since_snapshot: copy.bytes_since_snapshot,
             round_trip_micros: copy.round_trip_micros,
         }));
+    // They are published by the bus itself, so nobody else has counted them.
+    for (topic, count) in gateway.bus.take_scheduled_counts() {
+        gateway.metrics.topic(&topic).published.add(count);
+    }
     let unwritten = gateway.bus.unwritten_groups();
     gateway.metrics.sample_group_writes(unwritten.failures);
     let running = gateway.bus.running_groups() as u64;
@@ -86,5 +90,7 @@ fn group_sample(sample: &prombus::GroupMetrics) -> GroupSample {
         lag: sample.lag,
         oldest_unacked_ms: sample.oldest_unacked_ms,
         inflight: sample.counts.in_flight,
+        partitions_held: sample.partitions_held.into(),
+        partitions_unassigned: sample.partitions_unassigned.into(),
     }
 }

@@ -7,7 +7,7 @@ use crate::auth::Action;
 use crate::cloudevents::{self, Format};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
-use prombus::{Find, KeyRange, ReadFrom, ReadLimit, Store, StoredEvent};
+use prombus::{Bus, Find, KeyRange, Page, ReadFrom, ReadLimit, Store, StoredEvent};
 use prombus_api::Code;
 use prombus_api::http::{LatestQuery, ReadQuery, write_event_page, write_latest_page};
 use prombus_api::options::Position;
@@ -29,7 +29,11 @@ pub(super) async fn replay(call: Call) -> Result<Response, ApiError> {
     call.allow(Action::Subscribe, &wanted.topic, None)?;
     let topic = call.known(&wanted.topic)?;
     let start = wanted.start.unwrap_or(Position::Earliest);
-    page(&call, &topic, start, wanted.limit).await
+    let mut page = read_page(&call, &topic, start, wanted.limit).await?;
+    if wanted.upcast {
+        upcast(&call.gateway().bus, &topic, &mut page.events).await?;
+    }
+    write_page(&call, &topic, &page)
 }
 
 pub(super) async fn latest_by_key(call: Call) -> Result<Response, ApiError> {
@@ -103,12 +107,25 @@ pub(super) async fn event_by_id(
     Ok(event.filter(|event| event.seq() == seq))
 }
 
-async fn page(
+/// Makes events of earlier versions of their topic's schema ones of the latest.
+pub(super) async fn upcast(
+    bus: &Bus,
+    topic: &str,
+    events: &mut [StoredEvent],
+) -> Result<(), ApiError> {
+    bus.load_schemas(topic).await?;
+    for event in events {
+        *event = bus.upcast(event.clone());
+    }
+    Ok(())
+}
+
+async fn read_page(
     call: &Call,
     topic: &Arc<str>,
     start: Position,
     limit: Option<u64>,
-) -> Result<Response, ApiError> {
+) -> Result<Page, ApiError> {
     if start == Position::Latest {
         let message = "from: expected earliest, ts, afterId or seq";
         return Err(ApiError::new(Code::BadFrame, message));
@@ -116,7 +133,10 @@ async fn page(
     let limit = page_limit(limit)?;
     let store = call.gateway().bus.store();
     let from_seq = first_seq(&**store, topic, start).await?;
-    let page = store.read(topic, ReadFrom::Seq(from_seq), limit).await?;
+    Ok(store.read(topic, ReadFrom::Seq(from_seq), limit).await?)
+}
+
+fn write_page(call: &Call, topic: &str, page: &Page) -> Result<Response, ApiError> {
     let next = Some(page.next_seq).filter(|next| *next <= page.tail_seq);
     let bytes: usize = page.events.iter().map(StoredEvent::stored_bytes).sum();
     let mut out = Vec::with_capacity(bytes + 128);

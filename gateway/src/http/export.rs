@@ -36,6 +36,7 @@ struct Export {
     topic: Arc<str>,
     range: TimeRange,
     key: Option<String>,
+    is_upcast: bool,
     format: Format,
     gzip: Option<Gzip>,
 }
@@ -78,6 +79,7 @@ pub(super) async fn export(call: Call) -> Result<Response, ApiError> {
             after,
         },
         key: wanted.key,
+        is_upcast: wanted.upcast,
         format: Format {
             is_records: accepted.is_records(),
             is_ndjson,
@@ -85,6 +87,9 @@ pub(super) async fn export(call: Call) -> Result<Response, ApiError> {
         },
         gzip: gzip.then(Gzip::new),
     };
+    if export.is_upcast {
+        export.gateway.bus.load_schemas(&export.topic).await?;
+    }
     // The first page is read before the reply begins, so that an error still has its status.
     let first = export.read(None).await?;
     let body = stream::body(|chunks| export.send(first, chunks));
@@ -167,7 +172,10 @@ impl Export {
             if !is_wanted {
                 continue;
             }
-            let record = self.format.encode(event);
+            let upcast = self
+                .is_upcast
+                .then(|| self.gateway.bus.upcast(event.clone()));
+            let record = self.format.encode(upcast.as_ref().unwrap_or(event));
             if !piece.is_empty() && piece.len() + record.len() + 1 > PIECE_BYTES {
                 let full = std::mem::replace(&mut piece, Vec::with_capacity(PIECE_BYTES));
                 if let Err(gone) = self.send_piece(full, false, chunks).await? {

@@ -3,7 +3,7 @@
 
 use super::call::Call;
 use super::connection::Connection;
-use super::events::first_seq;
+use super::events::{first_seq, upcast};
 use super::reply;
 use super::stream::{self, ChunkSender, Gone, StreamError};
 use crate::api_error::ApiError;
@@ -37,6 +37,7 @@ struct Tail {
     exists: bool,
     /// What the client is told first: that its `Last-Event-ID` is not there.
     gap: Option<ApiError>,
+    is_upcast: bool,
     format: Format,
 }
 
@@ -66,6 +67,7 @@ pub(super) async fn follow(call: Call) -> Result<Response, ApiError> {
         next_seq,
         exists,
         gap,
+        is_upcast: wanted.upcast,
         format: Format::accepted(&call.parts.headers),
     };
     let body = stream::body(|chunks| tail.run(chunks));
@@ -141,9 +143,15 @@ impl Tail {
             }
             let from = ReadFrom::Seq(self.next_seq);
             match store.read(&self.topic, from, PAGE).await {
-                Ok(page) => {
+                Ok(mut page) => {
                     self.exists = true;
                     self.next_seq = page.next_seq;
+                    if self.is_upcast
+                        && let Err(error) =
+                            upcast(&gateway.bus, &self.topic, &mut page.events).await
+                    {
+                        return Ok(error);
+                    }
                     if !page.events.is_empty() {
                         self.send_page(&page.events, chunks).await?;
                         continue;

@@ -32,6 +32,8 @@ pub struct GroupSeries {
     dead_lettered: Counter,
     lag: Gauge,
     oldest_unacked_ms: Gauge,
+    partitions_held: Gauge,
+    partitions_unassigned: Gauge,
 }
 
 /// What the bus knows of a group.
@@ -47,6 +49,10 @@ pub struct GroupSample {
     pub oldest_unacked_ms: u64,
     /// Events that members hold, on sockets or not.
     pub inflight: u64,
+    /// Partitions that members hold, where the group is partitioned.
+    pub partitions_held: u64,
+    /// Partitions that nobody holds.
+    pub partitions_unassigned: u64,
 }
 
 /// What the store knows of itself.
@@ -110,6 +116,20 @@ pub(super) const GROUP_GAUGES: [Family<Gauge>; 4] = [
     ),
 ];
 
+/// Only of groups that are partitioned.
+pub(super) const PARTITION_GAUGES: [Family<Gauge>; 2] = [
+    (
+        "group_partitions_held",
+        "Partitions that members of the group hold.",
+        |series| &series.partitions_held,
+    ),
+    (
+        "group_partitions_unassigned",
+        "Partitions that no member of the group holds.",
+        |series| &series.partitions_unassigned,
+    ),
+];
+
 pub(super) const GROUP_HISTOGRAMS: [Family<Histogram>; 3] = [
     (
         "delivery_latency_ms",
@@ -129,12 +149,19 @@ pub(super) const GROUP_HISTOGRAMS: [Family<Histogram>; 3] = [
 ];
 
 impl GroupSeries {
+    /// Whether its members share partitions, as of the last sample.
+    pub(super) fn is_partitioned(&self) -> bool {
+        self.partitions_held.get() + self.partitions_unassigned.get() > 0
+    }
+
     pub(super) fn take_over(&self, sample: GroupSample) {
         self.redelivered.raise_to(sample.redelivered);
         self.dead_lettered.raise_to(sample.dead_lettered);
         self.lag.set(sample.lag);
         self.oldest_unacked_ms.set(sample.oldest_unacked_ms);
         self.inflight.set(sample.inflight);
+        self.partitions_held.set(sample.partitions_held);
+        self.partitions_unassigned.set(sample.partitions_unassigned);
     }
 }
 
@@ -146,6 +173,10 @@ impl GroupSample {
             lag: self.lag.saturating_add(other.lag),
             oldest_unacked_ms: self.oldest_unacked_ms.max(other.oldest_unacked_ms),
             inflight: self.inflight.saturating_add(other.inflight),
+            partitions_held: self.partitions_held.saturating_add(other.partitions_held),
+            partitions_unassigned: self
+                .partitions_unassigned
+                .saturating_add(other.partitions_unassigned),
         }
     }
 }

@@ -26,6 +26,8 @@ fn every_name_is_there_from_the_start() {
         ("ws_inflight", "gauge"),
         ("group_lag_events", "gauge"),
         ("group_oldest_unacked_age_ms", "gauge"),
+        ("group_partitions_held", "gauge"),
+        ("group_partitions_unassigned", "gauge"),
         ("delivery_latency_ms", "histogram"),
         ("delivery_handler_duration_ms", "histogram"),
         ("subscribe_poll_duration_ms", "histogram"),
@@ -269,6 +271,8 @@ fn samples_of_groups_that_do_not_fit_are_added_up() {
         lag: 10,
         oldest_unacked_ms: 700,
         inflight: 3,
+        partitions_held: 5,
+        partitions_unassigned: 0,
     };
     // Taking them over again changes nothing.
     for _ in 0..2 {
@@ -281,6 +285,8 @@ fn samples_of_groups_that_do_not_fit_are_added_up() {
         ("group_lag_events", "10", "30"),
         ("events_inflight", "3", "9"),
         ("group_oldest_unacked_age_ms", "700", "700"),
+        ("group_partitions_held", "5", "15"),
+        ("group_partitions_unassigned", "0", "0"),
     ] {
         let labels = "{topic=\"t\",group=\"g0\"}";
         assert_eq!(

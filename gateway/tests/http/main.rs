@@ -33,3 +33,4 @@ mod spans;
 mod sse;
 mod tls;
 mod topics;
+mod upcasts;

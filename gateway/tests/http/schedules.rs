@@ -149,3 +149,20 @@ async fn only_those_who_may_publish_or_administer_remove_and_only_readers_list()
         .await
         .ok();
 }
+
+#[tokio::test]
+async fn what_is_published_when_it_is_due_is_counted() {
+    let server = Running::start().await;
+    let mut client = server.client().await;
+    client.post("/publish/t?delay_ms=10", "1").await.ok();
+    let sample = "events_published_total{topic=\"t\"} 1\n";
+    for _ in 0..1_000 {
+        let reply = client.get("/metrics").await;
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        if text.contains(sample) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("it is not counted");
+}

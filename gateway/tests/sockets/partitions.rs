@@ -86,6 +86,10 @@ async fn partitions_are_assigned_before_their_events_and_handed_over_when_confir
     for event in held.iter().filter(|event| !is_moved(event)) {
         assert_eq!(one.ask(settle("ACK", event)).await["op"], "OK");
     }
+    let metrics = bus.group_metrics().await.expect("metrics");
+    let counted = metrics.iter().find(|one| *one.group == *"g");
+    let counted = counted.map(|one| (one.partitions_held, one.partitions_unassigned));
+    assert_eq!(counted, Some((8, 0)));
     let group = bus.group("t", "g").await.expect("a group");
     assert_eq!((group.lag, group.partitions), (0, Some(8)));
 }

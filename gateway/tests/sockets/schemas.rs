@@ -1,8 +1,39 @@
 //! PUBLISH, and ACK with `publish`, to a topic that has a schema.
 
 use crate::support::{publish, serve, settle};
-use prombus::RegisterSchema;
+use prombus::{Compatibility, RegisterSchema};
 use serde_json::{Value, json};
+
+#[tokio::test]
+async fn events_of_earlier_versions_come_as_ones_of_the_latest_to_who_asks_for_it() {
+    let served = serve().await;
+    let bus = served.gateway.bus();
+    let options = RegisterSchema {
+        compatibility: Some(Compatibility::None),
+    };
+    let v1 = r#"{"properties":{"name":{"type":"string"}},"required":["name"]}"#;
+    let v2 = r#"{"required":["title"],"x-upcast":[{"rename":{"from":"/name","to":"title"}}]}"#;
+    let mut socket = served.connect().await;
+    let registered = bus.register_schema("t", v1, options).await;
+    registered.expect("registered");
+    socket.publish("t", json!({"name": "x"})).await;
+    let registered = bus.register_schema("t", v2, options).await;
+    registered.expect("registered");
+    for (group, upcast, payload) in [
+        ("plain", json!({"from": "earliest"}), json!({"name": "x"})),
+        (
+            "lifted",
+            json!({"from": "earliest", "upcast": true}),
+            json!({"title": "x"}),
+        ),
+    ] {
+        socket.subscribe("t", group, upcast).await;
+        let event = socket.event().await;
+        assert_eq!(event["group"], group);
+        assert_eq!(event["event"]["payload"], payload);
+        assert_eq!(socket.ask(settle("ACK", &event)).await["op"], "OK");
+    }
+}
 
 #[tokio::test]
 async fn what_does_not_fit_is_refused_with_the_path_and_the_connection_stays() {

@@ -52,6 +52,8 @@ export type ClientCode =
   | "connection_lost"
   /** More publishes wait than `maxQueued` or `maxQueuedBytes` allow. */
   | "queue_full"
+  /** A hook of a partitioned subscription threw, and the subscription ended. */
+  | "hook_failed"
   /** An option has a value that cannot be used. */
   | "bad_option";
 

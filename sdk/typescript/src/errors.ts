@@ -72,6 +72,7 @@ export class ClosedError extends PrombusError<"closed"> {}
 export class UnknownOutcomeError extends PrombusError<"unknown_outcome"> {}
 export class ConnectionLostError extends PrombusError<"connection_lost"> {}
 export class QueueFullError extends PrombusError<"queue_full"> {}
+export class HookFailedError extends PrombusError<"hook_failed"> {}
 export class BadOptionError extends PrombusError<"bad_option"> {}
 
 type ErrorClass = new (code: never, message: string, details?: ErrorDetails) => PrombusError;
@@ -116,6 +117,7 @@ const CLASSES: Record<ReasonCode, ErrorClass> = {
   unknown_outcome: UnknownOutcomeError,
   connection_lost: ConnectionLostError,
   queue_full: QueueFullError,
+  hook_failed: HookFailedError,
   bad_option: BadOptionError,
 };
 

@@ -33,8 +33,16 @@ export interface EventFrame {
   ctx: { attempt: number; maxAttempts?: number; ack_deadline_ms: number };
 }
 
+/** Partitions come to a subscription, or go from it. */
+export interface PartitionsFrame {
+  op: "ASSIGN" | "REVOKE";
+  topic: string;
+  group: string;
+  partitions: number[];
+}
+
 /** Frames of newer servers have other ops and are passed over. */
-export type ServerFrame = OkFrame | ErrFrame | EventFrame;
+export type ServerFrame = OkFrame | ErrFrame | EventFrame | PartitionsFrame;
 
 export function errorOf(frame: ErrFrame): PrombusError {
   return errorFor(frame.code, frame.msg, { retryAfterMs: frame.retry_after_ms, actual: frame.actual });

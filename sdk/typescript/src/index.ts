@@ -25,6 +25,7 @@ export { Delivery } from "./subscription/delivery.js";
 export type { Handler } from "./subscription/handlers.js";
 export { DeliveryIterator } from "./subscription/iterator.js";
 export type { SubscribeOptions } from "./subscription/options.js";
+export type { PartitionHooks } from "./subscription/partitions.js";
 export { Subscription } from "./subscription/subscription.js";
 export { defineTopic, InvalidPayloadError } from "./topic.js";
 export type { Issue, SchemaResult, StandardSchema, Topic, TopicName } from "./topic.js";
@@ -85,5 +86,6 @@ export {
   UnknownOutcomeError,
   ConnectionLostError,
   QueueFullError,
+  HookFailedError,
   BadOptionError,
 } from "./errors.js";

@@ -121,4 +121,8 @@ export interface GroupOptions extends StartOptions {
   topics?: string[];
   /** `key`: at most one event of a key in flight, in log order. */
   ordering?: "none" | "key";
+  /** Each partition of the topic goes to one member of the group at a time; see `onAssigned` and `onRevoked`. */
+  partitioned?: boolean;
+  /** Events of earlier versions of their topic's schema come as ones of the latest. */
+  upcast?: boolean;
 }

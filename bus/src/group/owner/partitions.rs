@@ -46,6 +46,7 @@ impl Owner {
                 break;
             }
             self.tell_members(&changes);
+            self.share_status();
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{Member, Owner, Stop};
 use crate::dead_letters::is_for_another_group;
 use crate::filter::Filter;
+use crate::group::blocked_keys::ParkedPartition;
 use crate::group::lanes::Lane;
 use crate::group::state::MemberId;
 use crate::group::subscriber::Ended;
@@ -18,6 +19,11 @@ pub(super) const FIRST_EVENT_BYTES: usize = 1 << 10;
 const FILTERED_READ_EVENTS: usize = 256;
 /// How far apart events that are due again may be to be read together.
 const AGAIN_SPAN: u64 = 256;
+/// How many events of a partitioned group may be ready for members without room while it reads on for others; beyond it
+/// they are read again.
+const MAX_READY_AHEAD: usize = 8_192;
+/// How many events a partitioned group reads at least: those who have room get only some of them.
+const PARTITIONED_READ_EVENTS: usize = 512;
 /// How long reading rests after a failure.
 const READ_BACKOFF_MS: u64 = 1_000;
 
@@ -37,6 +43,8 @@ enum Purpose {
     Again,
     /// Events of a key that is free again.
     Refill(Lane),
+    /// Events of parked partitions whose members have room again.
+    RefillPartitions,
 }
 
 /// What a read brought.
@@ -81,6 +89,12 @@ impl Owner {
             };
             return self.begin_read(from_seq, limit, Purpose::Refill(lane));
         }
+        let refills = self.partition_refills();
+        // In turn with what is new, so that neither waits for all of the other.
+        self.has_refilled = !self.has_refilled && !refills.is_empty();
+        if self.has_refilled {
+            return self.begin_refill(&refills);
+        }
         let tail_seq = self.tail.current();
         let is_claimed = tail_seq <= self.claimed_to();
         let tail_seq = tail_seq.min(self.claimed_to());
@@ -95,8 +109,7 @@ impl Owner {
         if wanted > 0 {
             self.shed_for_others();
         }
-        // No member has room for what is ready already.
-        let is_full = self.state.ready() > 0;
+        let is_full = self.is_full();
         let (reserved, bytes) = if is_full {
             (0, 0)
         } else {
@@ -105,19 +118,27 @@ impl Owner {
         };
         let again = self
             .state
-            .missing(AGAIN_SPAN, reserved, |member| self.has_room(member));
+            .missing(self.again_span(), reserved, |member| self.has_room(member));
         if let Some((first, last)) = again {
             let events = (last - first) as usize + 1;
+            let bytes = self.read_bytes(bytes, events);
             self.begin_read(first, ReadLimit { events, bytes }, Purpose::Again);
         } else if reserved > 0 {
             let events = self.page_events(reserved).min(self.state.window_left());
+            let bytes = self.read_bytes(bytes, events);
             let events = events.min(usize::try_from(unread).unwrap_or(usize::MAX));
             let limit = ReadLimit { events, bytes };
             self.begin_read(self.state.read_from(), limit, Purpose::New);
+        } else if !refills.is_empty() {
+            self.begin_refill(&refills);
         } else {
             // What is not claimed yet is read when the claim is written.
             self.awaiting_tail = unread == 0 && is_claimed;
-            if is_full || wanted > 0 || self.state.has_missing() {
+            let is_waiting = is_full
+                || wanted > 0
+                || self.state.has_missing()
+                || self.state.has_blocked_events();
+            if is_waiting {
                 self.queue_for_credit()
             } else {
                 self.leave_credit_queues()
@@ -125,18 +146,66 @@ impl Owner {
         }
     }
 
-    /// In a partitioned group what is ready may wait for a member without room while others have nothing: it is read again
-    /// when its member has room.
+    /// In a partitioned group what is ready may wait for a member without room while others have nothing. Where that is
+    /// too much, it is read again when its member has room.
     fn shed_for_others(&mut self) {
-        if self.state.partition_count().is_none() || self.state.ready() == 0 {
-            return;
-        }
-        let is_idle =
-            |member: &Member| self.has_room(member.id) && self.state.ready_for(member.id) == 0;
-        if self.members.iter().any(is_idle) {
+        let is_much = self.state.ready() >= MAX_READY_AHEAD || self.core.memory.free_bytes() == 0;
+        if is_much && self.state.partition_count().is_some() && self.has_idle_member() {
             self.state.shed_ready();
             self.page = None;
         }
+    }
+
+    /// Whether no member has room for more than is ready already.
+    fn is_full(&self) -> bool {
+        let is_partitioned = self.state.partition_count().is_some();
+        self.state.ready() > 0 && !(is_partitioned && self.has_idle_member())
+    }
+
+    /// Whether a member has room and nothing is ready for it.
+    fn has_idle_member(&self) -> bool {
+        let is_idle =
+            |member: &Member| self.state.ready_for(member.id) == 0 && self.has_room(member.id);
+        self.members.iter().any(is_idle)
+    }
+
+    /// How far apart events that are due again may be: those of a few partitions are.
+    fn again_span(&self) -> u64 {
+        match self.state.partition_count() {
+            None => AGAIN_SPAN,
+            Some(_) => READ_EVENTS as u64,
+        }
+    }
+
+    /// How many bytes are read where so many are reserved. Of a partitioned group those who have room get only some of the
+    /// events.
+    fn read_bytes(&self, reserved: usize, events: usize) -> usize {
+        match self.state.partition_count() {
+            None => reserved,
+            Some(_) => reserved.max(self.page_bytes(events)),
+        }
+    }
+
+    /// The parked partitions whose events can come back, where there is room for what is ready.
+    fn partition_refills(&self) -> Vec<ParkedPartition> {
+        if self.state.ready() >= MAX_READY_AHEAD {
+            return Vec::new();
+        }
+        self.state.partition_refills(|member| self.has_room(member))
+    }
+
+    /// Reads for parked partitions, beginning with another one each time.
+    fn begin_refill(&mut self, refills: &[ParkedPartition]) {
+        self.refill_turn = self.refill_turn.wrapping_add(1);
+        let Some(first) = refills.get(self.refill_turn % refills.len().max(1)) else {
+            return;
+        };
+        let limit = ReadLimit {
+            events: READ_EVENTS,
+            bytes: READ_BYTES,
+        };
+        self.has_refilled = true;
+        self.begin_read(first.from_seq, limit, Purpose::RefillPartitions);
     }
 
     /// Whether events whose bytes have to be read again could be given to anyone.
@@ -180,7 +249,8 @@ impl Owner {
         let bytes: usize = page.events.iter().map(StoredEvent::stored_bytes).sum();
         if let Some(mean) = bytes.checked_div(page.events.len()) {
             self.event_bytes = mean;
-            self.page = Some(self.core.memory.hold(bytes));
+            let ahead_bytes = self.state.ready().saturating_mul(mean);
+            self.page = Some(self.core.memory.hold(bytes + ahead_bytes));
         }
         let is_wanted = |event: &StoredEvent| {
             self.filter.matches(event) && !is_for_another_group(event, &self.name.group)
@@ -190,6 +260,13 @@ impl Owner {
             Purpose::Again => {
                 self.state
                     .supply(from_seq, page.events, page.next_seq, now_ms);
+                return;
+            }
+            Purpose::RefillPartitions => {
+                let refills = self.partition_refills();
+                let range = (from_seq, page.next_seq);
+                self.state
+                    .refill_partitions(&refills, range, page.events, is_wanted, now_ms);
                 return;
             }
             Purpose::Refill(lane) => {
@@ -213,6 +290,9 @@ impl Owner {
     /// How many events are read where members have room for so many: a filter may drop most of them.
     fn page_events(&self, wanted: usize) -> usize {
         match self.filter {
+            Filter::All if self.state.partition_count().is_some() => {
+                wanted.max(PARTITIONED_READ_EVENTS)
+            }
             Filter::All => wanted,
             Filter::Fields(_) | Filter::Function(_) => wanted.max(FILTERED_READ_EVENTS),
         }

@@ -2,6 +2,7 @@
 
 use super::GroupState;
 use super::slot::{Slot, Stage};
+use crate::group::blocked_keys::BlockedBy;
 use crate::group::lanes::Lane;
 use prombus_store::StoredEvent;
 
@@ -17,7 +18,8 @@ impl GroupState {
             return false;
         }
         let key = event.key().unwrap_or_default();
-        let is_blocked = self.blocked_keys.block(lane, &key, event.seq(), may_begin);
+        let by = BlockedBy::Key(&key);
+        let is_blocked = self.blocked_keys.block(lane, by, event.seq(), may_begin);
         self.changes += u64::from(is_blocked);
         is_blocked
     }

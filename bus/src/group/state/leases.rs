@@ -40,7 +40,8 @@ impl GroupState {
         let timeout_ms = own_ms.unwrap_or(self.rules.settings.ack_timeout_ms);
         let deadline_ms = now_ms.saturating_add(timeout_ms);
         let wanted = out.len() + count;
-        let mut queues = self.ready_queues_of(member).into_iter().peekable();
+        let queues: Vec<u16> = self.ready_queues_of(member).collect();
+        let mut queues = queues.into_iter().peekable();
         while out.len() < wanted
             && let Some(&queue) = queues.peek()
         {

@@ -18,6 +18,9 @@ enum Op {
     Publish {
         key: u8,
     },
+    PublishMany {
+        key: u8,
+    },
     Join,
     Leave {
         member: prop::sample::Index,
@@ -51,6 +54,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     let index = any::<prop::sample::Index>;
     let op = prop_oneof![
         8 => (0..12_u8).prop_map(|key| Op::Publish { key }),
+        2 => (0..12_u8).prop_map(|key| Op::PublishMany { key }),
         2 => Just(Op::Join),
         1 => index().prop_map(|member| Op::Leave { member }),
         8 => (index(), 1..4_usize).prop_map(|(member, count)| Op::Take { member, count }),
@@ -83,6 +87,8 @@ struct Member {
 
 struct World {
     state: GroupState,
+    window: usize,
+    is_repartitioned: bool,
     now_ms: u64,
     partitions: u32,
     events: Vec<(u8, u32)>,
@@ -94,8 +100,14 @@ struct World {
     last_change_ms: u64,
 }
 
-fn group_rules() -> Rules {
+/// A window in which nothing is parked, and one in which much is.
+const WINDOWS: [usize; 2] = [1_000, 12];
+/// How many events are read for parked partitions at a time.
+const PAGE: u64 = 7;
+
+fn group_rules(window: usize) -> Rules {
     let mut rules = rules(100, Ordering::None, ExhaustedPolicy::RetryForever);
+    rules.window = window;
     rules.settings.partitioned = true;
     rules.settings.ack_timeout_ms = ACK_TIMEOUT_MS;
     rules.max_lost_attempts = 100;
@@ -118,10 +130,16 @@ fn event(seq: u64, key: &str, partition: u32) -> StoredEvent {
 
 impl World {
     fn new() -> Self {
-        let mut state = GroupState::new(group_rules(), 0, 0);
+        Self::with_window(WINDOWS[0])
+    }
+
+    fn with_window(window: usize) -> Self {
+        let mut state = GroupState::new(group_rules(window), 0, 0);
         state.set_partitions(Some(PARTITIONS));
         Self {
             state,
+            window,
+            is_repartitioned: false,
             now_ms: 0,
             partitions: PARTITIONS,
             events: Vec::new(),
@@ -149,7 +167,8 @@ impl World {
         for (member, change) in self.state.rebalance(self.now_ms) {
             self.told(member, &change)?;
         }
-        while self.state.read_from() <= self.events.len() as u64 {
+        self.refill();
+        while self.state.read_from() <= self.events.len() as u64 && self.state.window_left() > 0 {
             let seq = self.state.read_from();
             let event = self.stored(seq);
             self.state.offer(event, true, self.now_ms);
@@ -161,6 +180,22 @@ impl World {
             self.state.supply(seq, vec![event], seq + 1, self.now_ms);
         }
         self.check()
+    }
+
+    /// Reads for parked partitions, a page at a time.
+    fn refill(&mut self) {
+        for _ in 0..10 {
+            let refills = self.state.partition_refills(|_| true);
+            let Some(first) = refills.last() else {
+                return;
+            };
+            let from_seq = first.from_seq;
+            let next_seq = (from_seq + PAGE).min(self.events.len() as u64 + 1);
+            let events = (from_seq..next_seq).map(|seq| self.stored(seq)).collect();
+            let range = (from_seq, next_seq);
+            self.state
+                .refill_partitions(&refills, range, events, |_| true, self.now_ms);
+        }
     }
 
     fn told(&mut self, member: MemberId, change: &AssignmentChange) -> Result<(), TestCaseError> {
@@ -241,6 +276,11 @@ impl World {
                     let is_ready = slot.is_some_and(|slot| slot.stage == slot::Stage::Ready);
                     prop_assert!(!is_ready, "{seq} overtook {earlier}");
                 }
+                let is_parked =
+                    !self.acked.contains(&earlier) && self.state.unsettled.get(earlier).is_none();
+                if self.partition_of_seq(earlier) == partition && !self.is_repartitioned {
+                    prop_assert!(!is_parked, "{seq} overtook {earlier}, which is parked");
+                }
             }
             self.held.push(Held {
                 member,
@@ -257,6 +297,11 @@ impl World {
             Op::Publish { key } => {
                 let partition = partition_of(&format!("k{key}"), self.partitions);
                 self.events.push((key, partition));
+            }
+            Op::PublishMany { key } => {
+                for key in (0..5).map(|more| (key + more * 5) % 12) {
+                    self.step(Op::Publish { key })?;
+                }
             }
             Op::Join if self.members.len() < 5 => {
                 let id = self.next_member;
@@ -315,6 +360,7 @@ impl World {
             Op::Repartition { count } if count != self.partitions => {
                 self.state.set_partitions(Some(count));
                 self.partitions = count;
+                self.is_repartitioned = true;
                 self.last_change_ms = self.now_ms;
             }
             Op::Seek { cursor } => {
@@ -326,7 +372,7 @@ impl World {
             }
             Op::Restart => {
                 let record = self.state.to_record(&[]);
-                self.state = GroupState::from_record(record, group_rules(), self.now_ms);
+                self.state = GroupState::from_record(record, group_rules(self.window), self.now_ms);
                 self.state.set_partitions(Some(self.partitions));
                 self.members.clear();
                 self.held.clear();
@@ -370,8 +416,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn no_two_members_work_on_one_partition(ops in ops()) {
-        let mut world = World::new();
+    fn no_two_members_work_on_one_partition(ops in ops(), window in prop::sample::select(&WINDOWS[..])) {
+        let mut world = World::with_window(window);
         for op in ops {
             world.step(op)?;
         }
@@ -430,4 +476,45 @@ fn a_member_that_says_nothing_keeps_a_partition_as_long_as_a_lease_is() {
     assert!(world.members[&2].assigned.is_empty());
     world.step(Op::Advance { by_ms: 1 }).expect("time");
     assert!(!world.members[&2].assigned.is_empty());
+}
+
+#[test]
+fn a_member_that_takes_nothing_does_not_fill_the_window() {
+    let mut world = World::with_window(WINDOWS[1]);
+    world.step(Op::Join).expect("one joins");
+    world.step(Op::Join).expect("another joins");
+    let by_ms = ACK_TIMEOUT_MS;
+    world.step(Op::Advance { by_ms }).expect("both have some");
+    let (mut taken, member) = (0, 2);
+    for number in 0..600_u32 {
+        let key = (number % 12) as u8;
+        world.step(Op::Publish { key }).expect("published");
+        world.take(member, 100).expect("what is its own");
+        for held in std::mem::take(&mut world.held) {
+            taken += 1;
+            world.step(Op::Publish { key }).expect("published");
+            world
+                .state
+                .ack(held.member, held.seq, Some(held.number), world.now_ms);
+            world.acked.insert(held.seq);
+        }
+    }
+    let own: BTreeSet<u32> = world.members[&member].assigned.clone();
+    let all =
+        (1..=world.events.len() as u64).filter(|&seq| own.contains(&world.partition_of_seq(seq)));
+    let all = all.count();
+    world.settle().expect("consistent");
+    assert!(
+        taken > 50 && all <= taken + 2 * WINDOWS[1],
+        "it has got all that is its own: {taken}"
+    );
+    let parked = world.state.stages();
+    assert!(
+        parked.ready > 10 * WINDOWS[1],
+        "the other's wait: {parked:?}"
+    );
+    assert!(world.state.unsettled.len() <= WINDOWS[1]);
+    let record = world.state.to_record(&[]);
+    assert!(record.settled.len() <= WINDOWS[1] && record.blocked.len() <= PARTITIONS as usize);
+    world.finish().expect("everything is settled in the end");
 }

@@ -25,6 +25,8 @@ pub(super) struct Partitions {
     turn: usize,
     /// Something has changed that decides who gets which.
     is_dirty: bool,
+    /// How many have a holder, as of the last change.
+    held: u32,
     /// What members have to be told.
     changes: BTreeMap<MemberId, AssignmentChange>,
 }
@@ -52,6 +54,7 @@ impl Partitions {
             all: vec![Partition::default(); count.max(1) as usize],
             turn: 0,
             is_dirty: true,
+            held: 0,
             changes: BTreeMap::new(),
         }
     }
@@ -100,7 +103,7 @@ impl GroupState {
     pub(crate) fn set_partitions(&mut self, count: Option<u32>) {
         self.shed_ready();
         let replaced = std::mem::replace(&mut self.partitions, count.map(Partitions::new));
-        self.queues = super::queues::Queues::new(count.unwrap_or(1) as usize);
+        self.queues = super::queues::Queues::new(count);
         let mut missing = Vec::new();
         for (seq, slot) in self.unsettled.iter_mut() {
             slot.queue = count.map_or(0, |count| (slot.partition % count) as u16);
@@ -147,15 +150,16 @@ impl GroupState {
     }
 
     /// The queues that a member is served from and that have something ready, in turn.
-    pub(super) fn ready_queues_of(&self, member: MemberId) -> Vec<u16> {
-        let Some(partitions) = &self.partitions else {
-            return vec![0];
+    pub(super) fn ready_queues_of(&self, member: MemberId) -> impl Iterator<Item = u16> {
+        let partitions = self.partitions.as_ref();
+        let (count, turn) = partitions.map_or((1, 0), |one| (one.all.len(), one.turn));
+        let in_turn = (turn..count).chain(0..turn);
+        let is_ready = move |at: &usize| {
+            partitions.is_none_or(|partitions| {
+                partitions.is_open_to(*at, member) && self.queues.ready_in(*at as u16) > 0
+            })
         };
-        let count = partitions.all.len();
-        let in_turn = (0..count).map(|at| (at + partitions.turn) % count);
-        let ready = in_turn
-            .filter(|&at| partitions.is_open_to(at, member) && self.queues.ready_in(at as u16) > 0);
-        ready.map(|at| at as u16).collect()
+        in_turn.filter(is_ready).map(|at| at as u16)
     }
 
     /// The next lease begins with another partition.
@@ -273,6 +277,14 @@ impl GroupState {
                 change.assigned.push(at as u32);
             }
         }
+        let held = partitions.all.iter().filter(|one| one.holder.is_some());
+        partitions.held = held.count() as u32;
         std::mem::take(&mut partitions.changes)
+    }
+
+    /// How many partitions have a holder and how many have none.
+    pub(crate) fn partitions_held(&self) -> (u32, u32) {
+        let partitions = self.partitions.as_ref();
+        partitions.map_or((0, 0), |one| (one.held, one.count() - one.held))
     }
 }

@@ -91,7 +91,7 @@ impl GroupState {
             leases: leases.into_records(|member| self.member_name(member)),
             written_ms: 0,
             incarnation: None,
-            blocked: self.blocked_keys.to_record(),
+            blocked: self.blocked_keys.to_record(self.head),
             paused_since_ms: self.paused_since_ms,
             undo: self.undo_record(cursor.unwrap_or(self.head)),
             owner: None,

@@ -11,6 +11,8 @@ pub(super) struct Queues {
     all: Vec<Queue>,
     /// How many events are in them with their bytes.
     ready: usize,
+    /// Whether each queue is a partition, whose events go out in their order.
+    is_ordered: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -24,15 +26,18 @@ struct Queue {
 }
 
 impl Queues {
-    pub(super) fn new(count: usize) -> Self {
+    /// One queue for each of so many partitions, or one.
+    pub(super) fn new(partitions: Option<u32>) -> Self {
         Self {
-            all: vec![Queue::default(); count.max(1)],
+            all: vec![Queue::default(); partitions.unwrap_or(1).max(1) as usize],
             ready: 0,
+            is_ordered: partitions.is_some(),
         }
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Self::new(self.all.len());
+        self.all.fill(Queue::default());
+        self.ready = 0;
     }
 
     /// How many events are ready to be leased, or a few less.
@@ -40,10 +45,21 @@ impl Queues {
         self.ready
     }
 
-    /// The same for one queue.
+    /// The same for one queue. Nothing of a partition is ready while an earlier event of it has to be read again.
     pub(super) fn ready_in(&self, at: u16) -> usize {
         let queue = &self.all[usize::from(at)];
-        queue.fresh.len() + queue.returning.len()
+        let is_behind = |missing: &u64| queue.next_ready().is_some_and(|next| *missing < next);
+        if self.is_ordered && queue.missing.first().is_some_and(is_behind) {
+            0
+        } else {
+            queue.fresh.len() + queue.returning.len()
+        }
+    }
+
+    /// How many wait in a queue, with their bytes or without.
+    pub(super) fn waiting_in(&self, at: u16) -> usize {
+        let queue = &self.all[usize::from(at)];
+        queue.fresh.len() + queue.returning.len() + queue.missing.len()
     }
 
     /// What is ready in a queue, in the order in which it is leased.
@@ -66,6 +82,9 @@ impl Queues {
 
     /// The next event of a queue: those that come back first, then new ones in log order.
     pub(super) fn pop(&mut self, at: u16) -> Option<StoredEvent> {
+        if self.ready_in(at) == 0 {
+            return None;
+        }
         let queue = &mut self.all[usize::from(at)];
         let returning = queue.returning.pop_first().map(|(_, event)| event);
         let event = returning.or_else(|| queue.fresh.pop_front())?;
@@ -119,18 +138,27 @@ impl Queues {
         is_wanted: impl Fn(u16) -> bool,
     ) -> Option<(u64, u64)> {
         let wanted = |(at, queue): (usize, &'_ Queue)| {
-            is_wanted(at as u16).then_some(queue.missing.first().copied())?
+            let first = queue.missing.first().copied()?;
+            is_wanted(at as u16).then_some(first)
         };
         let first = self.all.iter().enumerate().filter_map(wanted).min()?;
         let to = first.saturating_add(span);
         let mut near: Vec<u64> = Vec::new();
         for (at, queue) in self.all.iter().enumerate() {
-            if is_wanted(at as u16) {
+            if !queue.missing.is_empty() && is_wanted(at as u16) {
                 near.extend(queue.missing.range(first..to).take(count));
             }
         }
         near.sort_unstable();
         let last = near.get(count.min(near.len()).checked_sub(1)?)?;
         Some((first, *last))
+    }
+}
+
+impl Queue {
+    /// The position of what is leased next.
+    fn next_ready(&self) -> Option<u64> {
+        let returning = self.returning.keys().next().copied();
+        returning.or_else(|| self.fresh.front().map(StoredEvent::seq))
     }
 }

@@ -1,7 +1,7 @@
 //! Taking in what was read from the log: new events in their order, and events whose bytes are needed again.
 
 use super::slot::{Slot, Stage};
-use super::{GroupState, MemberId};
+use super::{GroupState, MemberId, RestoredEvent};
 use crate::group::lanes::Lane;
 use crate::group::settings::Ordering;
 use prombus_store::{GeneratedId, StoredEvent};
@@ -27,14 +27,14 @@ impl GroupState {
         if self.partitions.is_none() {
             return self.ready();
         }
-        let queues = self.ready_queues_of(member).into_iter();
+        let queues = self.ready_queues_of(member);
         queues.map(|queue| self.queues.ready_in(queue)).sum()
     }
 
     /// How many of the next `count` ready events of a member have up to `bytes` together, at least one.
     pub(crate) fn ready_within(&self, member: MemberId, count: usize, bytes: usize) -> usize {
         let mut left = Some(bytes);
-        let queues = self.ready_queues_of(member).into_iter();
+        let queues = self.ready_queues_of(member);
         let next = queues.flat_map(|queue| self.queues.iter(queue)).take(count);
         next.take_while(|event| {
             let has_room = left.is_some_and(|left| left > 0);
@@ -64,8 +64,11 @@ impl GroupState {
         let seq = event.seq();
         let lane = self.lane_of(&event);
         let is_settled = self.settled_ahead.contains(seq);
-        if seq <= self.head || is_settled && !self.blocked_keys.unload(lane, seq) {
+        if seq <= self.head {
             return;
+        }
+        if is_settled && !self.unload_blocked(lane, &event) {
+            return self.note_settled(&event);
         }
         self.head = seq;
         let restored = self.restored.remove(&seq);
@@ -75,15 +78,27 @@ impl GroupState {
             self.changes += 1;
             return;
         }
-        if let Some(lane) = lane
-            && self.block(lane, &event)
-        {
+        // An adopted lease goes on whether or not its member has room.
+        let is_parked = !self.adopted.contains_key(&seq) && self.park(&event);
+        if is_parked || lane.is_some_and(|lane| self.block(lane, &event)) {
             self.end_adopted(seq);
             if let Some(restored) = restored {
                 self.restored_blocked.insert(seq, restored);
             }
             return;
         }
+        self.admit(event, restored, now_ms);
+    }
+
+    /// Takes an event that nothing keeps outside into the window.
+    pub(super) fn admit(
+        &mut self,
+        event: StoredEvent,
+        restored: Option<RestoredEvent>,
+        now_ms: u64,
+    ) {
+        let seq = event.seq();
+        let lane = self.lane_of(&event);
         let client_id = self.record_client_id(&event);
         let (history, due_ms) = match restored {
             Some(restored) => (Some(Box::new(restored.history)), restored.due_ms),
@@ -99,7 +114,7 @@ impl GroupState {
             client_id,
             history,
         };
-        self.unsettled.push(seq, slot);
+        self.unsettled.insert(seq, slot);
         if lane.is_none_or(|lane| self.lanes.enter(lane, seq)) && self.schedule(seq, now_ms) {
             self.set_stage(seq, Stage::Ready);
             self.queues.push_fresh(queue, event);
@@ -127,8 +142,9 @@ impl GroupState {
             self.changes += 1;
         }
         self.blocked_keys.passed(self.head);
-        // Positions of parked keys look settled and have to be read.
-        if !self.blocked_keys.has_loaded() {
+        // Positions of parked keys look settled and have to be read, and so have settled ones of parked partitions.
+        let has_parked = self.partitions.is_some() && !self.blocked_keys.is_empty();
+        if !self.blocked_keys.has_loaded() && !has_parked {
             self.head = self.settled_ahead.absorb(self.head);
         }
         while let Some(entry) = self.restored.first_entry()

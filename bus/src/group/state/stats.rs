@@ -35,8 +35,10 @@ pub(crate) struct BlockedLane {
 impl GroupState {
     /// Counts the unsettled events by stage.
     pub(crate) fn stages(&self) -> Stages {
+        let parked = self.blocked_keys.partition_events() as usize;
         let mut stages = Stages {
-            blocked_by_key: self.blocked_keys.events() as usize,
+            ready: parked,
+            blocked_by_key: (self.blocked_keys.events() as usize).saturating_sub(parked),
             ..Stages::default()
         };
         let earlier =

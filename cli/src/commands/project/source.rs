@@ -109,6 +109,7 @@ fn read(remote: &Remote, topic: &str, from_seq: u64, limit: usize) -> anyhow::Re
         topic: topic.to_owned(),
         start: Some(Position::Seq(from_seq)),
         limit: Some(limit as u64),
+        upcast: false,
     };
     loop {
         let page: EventPage = remote.get(&format!("/replay?{}", query.to_query()))?;

@@ -10,6 +10,8 @@ export interface ReplayOptions extends StartOptions {
   pageSize?: number;
   /** The most events in all. */
   limit?: number;
+  /** Events of earlier versions of the topic's schema come as ones of the latest. */
+  upcast?: boolean;
   signal?: AbortSignal;
 }
 
@@ -22,6 +24,8 @@ export interface ExportOptions {
   afterId?: string;
   /** Only events with this key. */
   key?: string;
+  /** Events of earlier versions of the topic's schema come as ones of the latest. */
+  upcast?: boolean;
   signal?: AbortSignal;
 }
 
@@ -38,10 +42,10 @@ const MAX_LINE_CHARS = 64 << 20;
 
 /** Events of a topic in their order, up to those that are stored when the end is reached. */
 export async function* replay<T>(http: HttpTransport, topic: string, options: ReplayOptions): AsyncGenerator<EventRecord<T>, void, undefined> {
-  const { from = "earliest", ts, afterId, seq, pageSize = DEFAULT_PAGE, limit = Infinity, signal } = options;
+  const { from = "earliest", ts, afterId, seq, pageSize = DEFAULT_PAGE, limit = Infinity, upcast, signal } = options;
   let start: Record<string, string | number | undefined> = { from, ts, afterId, seq };
   for (let left = limit; left > 0; ) {
-    const query = { topic, ...start, limit: Math.min(pageSize, left) };
+    const query = { topic, ...start, limit: Math.min(pageSize, left), upcast: upcast ? 1 : undefined };
     const page: Page<T> = await http.json<Page<T>>({ path: "/replay", query, signal });
     yield* page.events;
     left -= page.events.length;
@@ -52,11 +56,11 @@ export async function* replay<T>(http: HttpTransport, topic: string, options: Re
 
 /** Every event of a time, by ts then seq. A stream that breaks goes on behind the last event that came. */
 export async function* exportEvents<T>(http: HttpTransport, topic: string, options: ExportOptions): AsyncGenerator<EventRecord<T>, void, undefined> {
-  const { signal, ...range } = options;
+  const { signal, upcast, ...range } = options;
   let { afterId } = options;
   for (let stalls = 0; ; stalls += 1) {
     try {
-      for await (const line of lines(http, { topic, ...range, afterId, ndjson: 1 }, signal)) {
+      for await (const line of lines(http, { topic, ...range, afterId, ndjson: 1, upcast: upcast ? 1 : undefined }, signal)) {
         const event = JSON.parse(line) as EventRecord<T>;
         yield event;
         afterId = event.id;

@@ -1,7 +1,7 @@
 /** What outlives a connection: it connects, connects again, and holds what has to be served on the next one. */
 
 import { closedError, errorFor, GaveUpError, messageOf, NoTokenError, PrombusError } from "../errors.js";
-import type { EventFrame } from "../frames.js";
+import type { EventFrame, PartitionsFrame } from "../frames.js";
 import { Listeners } from "../listeners.js";
 import type { Settings } from "../options.js";
 import { Outbox } from "../publish/outbox.js";
@@ -31,6 +31,8 @@ export interface Served {
   isNamed(topic: string, group: string): boolean;
   hasGroup(group: string): boolean;
   deliver(event: EventFrame, nowMs: number): void;
+  /** Partitions come or go. */
+  onPartitions(frame: PartitionsFrame): void;
   /** All events of a message were delivered. */
   afterDelivery(): void;
   /** Writes what it has to say, SUBSCRIBE first on a new connection. */
@@ -137,6 +139,10 @@ export class Link implements SessionHost {
     if (!to) return;
     this.#delivered.add(to);
     to.deliver(event, nowMs);
+  }
+
+  onPartitions(frame: PartitionsFrame): void {
+    this.#find(frame.topic, frame.group)?.onPartitions(frame);
   }
 
   onMessageEnd(): void {

@@ -1,7 +1,7 @@
 /** One connection from AUTH to its end: frames out, frames in, signs of life, fresh tokens. */
 
 import { closedError, type PrombusError, ProtocolError, TimeoutError, UnreachableError } from "../errors.js";
-import { type ErrFrame, errorOf, type EventFrame, frame, type OkFrame, type ServerFrame } from "../frames.js";
+import { type ErrFrame, errorOf, type EventFrame, frame, type OkFrame, type PartitionsFrame, type ServerFrame } from "../frames.js";
 import type { Settings } from "../options.js";
 import type { Outbox } from "../publish/outbox.js";
 import { background, backoffMs } from "../timers.js";
@@ -23,6 +23,7 @@ export interface SessionHost {
   /** AUTH succeeded. */
   onOpen(): void;
   onEvent(event: EventFrame, nowMs: number): void;
+  onPartitions(frame: PartitionsFrame): void;
   /** All frames of a message are taken in. */
   onMessageEnd(): void;
   onToken(token: Token): void;
@@ -158,6 +159,8 @@ export class Session {
       this.#ok(frame);
     } else if (frame.op === "ERR") {
       this.#err(frame, nowMs);
+    } else if (frame.op === "ASSIGN" || frame.op === "REVOKE") {
+      this.#host.onPartitions(frame);
     }
   }
 

@@ -63,7 +63,7 @@ export class HandlerRunner<T> {
     (result as PromiseLike<unknown>).then(
       (value) => {
         if (value !== INVALID) this.#succeeded(delivery);
-        else this.#finished();
+        else this.#finished(delivery);
         this.pump();
       },
       (error: unknown) => {
@@ -87,18 +87,19 @@ export class HandlerRunner<T> {
 
   #succeeded(delivery: Delivery<T>): void {
     if (!this.#settings.manualAck) delivery.ack();
-    this.#finished();
+    this.#finished(delivery);
   }
 
   #failed(delivery: Delivery<T>, error: unknown): void {
     const { topic, id } = delivery.event;
     this.#client.logger.warn?.("prombus: a handler failed", { topic, id, attempt: delivery.attempt, error });
     delivery.nack(messageOf(error));
-    this.#finished();
+    this.#finished(delivery);
   }
 
-  #finished(): void {
+  #finished(delivery: Delivery<T>): void {
     this.#running -= 1;
+    this.#membership.finished(delivery as Delivery);
     if (this.#running === 0) for (const idle of this.#onIdle.splice(0)) idle();
   }
 }

@@ -22,6 +22,8 @@ export class DeliveryIterator<T> implements AsyncIterableIterator<Delivery<T>> {
   #state: Opened | undefined;
   #isOver = false;
   #error: unknown;
+  /** What the loop has; asking for the next one says that it is done with it. */
+  #inHand: Delivery | undefined;
   readonly #waiters = new Deque<Waiter>();
   #tellDone: (error: PrombusError | undefined) => void = () => undefined;
 
@@ -50,7 +52,9 @@ export class DeliveryIterator<T> implements AsyncIterableIterator<Delivery<T>> {
     const { membership, opened } = this.#start();
     await opened;
     for (;;) {
+      if (this.#inHand) membership.finished(this.#inHand);
       const delivery = membership.take();
+      this.#inHand = delivery;
       if (delivery) {
         const parsed = await this.#parser.parse(delivery);
         if (parsed) return { done: false, value: parsed };
@@ -64,6 +68,7 @@ export class DeliveryIterator<T> implements AsyncIterableIterator<Delivery<T>> {
   }
 
   async return(): Promise<IteratorResult<Delivery<T>, undefined>> {
+    if (this.#inHand) this.#state?.membership.finished(this.#inHand);
     await this.#state?.subscription.unsubscribe();
     this.#end(undefined);
     return { done: true, value: undefined };
@@ -86,6 +91,7 @@ export class DeliveryIterator<T> implements AsyncIterableIterator<Delivery<T>> {
     if (this.#state) return this.#state;
     this.#state = this.#open({
       onDeliveries: () => this.#wake(),
+      onHookFailed: () => void this.#state?.subscription.unsubscribe(),
       onOver: (error) => {
         this.#end(error);
         this.#tellDone(error);

@@ -1,8 +1,8 @@
 /** A subscription as the server knows it: it joins, takes deliveries in, settles them, and joins again after a break. */
 
 import { Deque } from "../deque.js";
-import { ClosedError, ConnectionLostError, LeaseLostError, type PrombusError, UnknownOutcomeError, UnreachableError } from "../errors.js";
-import type { EventFrame, OkFrame } from "../frames.js";
+import { ClosedError, ConnectionLostError, HookFailedError, LeaseLostError, messageOf, type PrombusError, UnknownOutcomeError, UnreachableError } from "../errors.js";
+import type { EventFrame, OkFrame, PartitionsFrame } from "../frames.js";
 import type { Link, Served } from "../link/link.js";
 import type { Session } from "../link/session.js";
 import { stepEvents, stepRecords } from "../publish/encode.js";
@@ -12,11 +12,14 @@ import { PendingAcks } from "./acks.js";
 import { Delivery } from "./delivery.js";
 import { Leases } from "./leases.js";
 import type { SubscriptionSettings } from "./options.js";
+import { type DeliveryQueue, Partitions } from "./partitions.js";
 
 /** Notified of what becomes of a subscription. */
 export interface MembershipListener {
   /** Deliveries wait to be taken. */
   onDeliveries(): void;
+  /** A partition hook threw: the subscription has to end. */
+  onHookFailed(): void;
   /** Nothing more will come; without an error where it was unsubscribed. */
   onOver(error: PrombusError | undefined): void;
 }
@@ -44,7 +47,9 @@ export class Membership implements Served {
   #isPaused = false;
   #isPauseSent = false;
   readonly #hasOneTopic: boolean;
-  readonly #queue = new Deque<Delivery>();
+  readonly #queue: DeliveryQueue;
+  readonly #partitions: Partitions | undefined;
+  #hookError: PrombusError | undefined;
   readonly #leases: Leases;
   readonly #acks: PendingAcks;
   /** NACKs, extensions and atomic steps of this connection that wait to be written. */
@@ -79,6 +84,8 @@ export class Membership implements Served {
     this.#groupName = namedGroup;
     this.#acks = new PendingAcks(this.#hasOneTopic, link.settings.logger);
     this.#leases = new Leases(settings.maxExtensionMs, (due) => this.extend(due));
+    if (settings.partitioned) this.#partitions = this.#makePartitions(settings);
+    this.#queue = this.#partitions ?? new Deque<Delivery>();
   }
 
   /** The group; that of an ephemeral subscription is named by the server, anew for each connection. */
@@ -104,6 +111,11 @@ export class Membership implements Served {
     return delivery;
   }
 
+  /** A delivery's handler has returned, or its taker asks for the next one. */
+  finished(delivery: Delivery): void {
+    this.#partitions?.finished(delivery);
+  }
+
   setPaused(isPaused: boolean): void {
     this.#isPaused = isPaused;
     this.#link.touch(this);
@@ -112,6 +124,11 @@ export class Membership implements Served {
   /** Takes nothing new from now on. */
   stop(): void {
     this.#isLeaving = true;
+  }
+
+  /** Lets the partitions go, when no handler runs. */
+  async letGo(): Promise<void> {
+    await this.#partitions?.loseAll();
   }
 
   /** Leaves; resolves when the server has the last acknowledgements and the subscription is gone. */
@@ -216,6 +233,12 @@ export class Membership implements Served {
     this.#queue.push(delivery);
   }
 
+  onPartitions({ op, topic, partitions }: PartitionsFrame): void {
+    if (this.#phase === "over" || this.#isLeaving) return;
+    if (op === "ASSIGN") this.#partitions?.assign(topic, partitions);
+    else this.#partitions?.revoke(topic, partitions);
+  }
+
   afterDelivery(): void {
     if (this.#queue.length > 0) this.#listener.onDeliveries();
     if (!this.#acks.isEmpty) this.#link.touch(this);
@@ -233,6 +256,9 @@ export class Membership implements Served {
     }
     for (const pending of this.#writes.splice(0)) pending.write(session);
     this.#acks.write(session, group, () => this.#link.touch(this));
+    // What was acknowledged of them counts only if it comes first.
+    const revoked = this.#acks.isEmpty ? this.#partitions?.takeConfirmed() : undefined;
+    for (const each of revoked ?? []) session.request("REVOKED", { ...each, group }, IGNORED);
     if (this.#isLeaving && this.#onLeft.length > 0 && this.#acks.isEmpty) this.#unsubscribe(session);
   }
 
@@ -242,6 +268,7 @@ export class Membership implements Served {
     this.#phase = "new";
     this.#isPauseSent = false;
     for (const pending of this.#writes.splice(0)) pending.lost();
+    void this.#partitions?.loseAll();
     if (this.#namedGroup === undefined) {
       // The group is gone too.
       this.#acks.end(new ConnectionLostError("connection_lost", "the connection broke"));
@@ -257,6 +284,19 @@ export class Membership implements Served {
 
   onClientEnd(error: PrombusError): void {
     this.#over(error);
+  }
+
+  #makePartitions({ hooks }: SubscriptionSettings): Partitions {
+    return new Partitions(hooks, {
+      onReady: () => this.#listener.onDeliveries(),
+      onDropped: (delivery) => void this.#release(delivery),
+      onConfirmed: () => this.#link.touch(this),
+      onHookFailed: (cause) => {
+        this.#link.settings.logger.error?.("prombus: a partition hook failed", { topic: this.topic, error: cause });
+        this.#hookError = new HookFailedError("hook_failed", `a partition hook failed: ${messageOf(cause)}`, { cause });
+        this.#listener.onHookFailed();
+      },
+    });
   }
 
   #subscribe(session: Session): void {
@@ -342,12 +382,14 @@ export class Membership implements Served {
     return this.#link.ended ?? new ClosedError("closed", "the subscription is closed");
   }
 
-  #over(error: PrombusError | undefined): void {
+  #over(cause: PrombusError | undefined): void {
     if (this.#phase === "over") return;
+    const error = cause ?? this.#hookError;
     this.#phase = "over";
     this.#link.remove(this);
     for (const pending of this.#writes.splice(0)) pending.lost();
     this.#queue.drain();
+    void this.#partitions?.loseAll();
     this.#leases.end();
     this.#acks.end(error ?? this.#closedError());
     this.#onOpened?.reject(error ?? this.#closedError());

@@ -62,6 +62,7 @@ export class Subscription {
   async #stop(): Promise<void> {
     this.#membership.stop();
     await this.#handlersIdle();
+    await this.#membership.letGo();
     await this.#membership.leave();
   }
 }
@@ -81,6 +82,7 @@ export async function subscribe<T>(
   const done = new Promise<PrombusError | undefined>((resolve) => (onOver = resolve));
   const membership: Membership = new Membership(link, nameOf(topic), group, settings, functionFilter(options), {
     onDeliveries: () => runner.pump(),
+    onHookFailed: () => void subscription.unsubscribe(),
     onOver: (error) => onOver(error),
   });
   const parser = new PayloadParser(schemaOf(topic), options.onInvalid);

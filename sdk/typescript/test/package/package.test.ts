@@ -7,8 +7,8 @@ import { after, before, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { bundle, PACKAGE } from "../support/browser.js";
 
-/** What the browser bundle may have, minified and compressed. */
-const MAX_BUNDLE_BYTES = 15_000;
+/** What the browser bundle may have, minified and compressed; 1,300 bytes of it are partitions with their hooks. */
+const MAX_BUNDLE_BYTES = 16_500;
 
 let folder = "";
 let archive = "";

@@ -1,0 +1,336 @@
+//! A quick yes: payloads held against the common keywords in one pass over their text, without building a value.
+//!
+//! It answers only "fits" or "cannot tell". Whatever it does not know, and every payload that does not fit, goes to the
+//! `jsonschema` crate, which also says why. So a schema with an unknown keyword is not compiled, and a text with escapes
+//! where they matter, exponents, repeated names or digits beyond what is exact is not decided here.
+
+mod compile;
+mod cursor;
+
+#[cfg(test)]
+mod tests;
+
+use cursor::{Cursor, Number, Text};
+use regex::Regex;
+
+/// The most names of one object that are compiled: their presence is one bit each.
+const MAX_NAMES: usize = 64;
+/// How deep payloads are followed; serde_json refuses those deeper than 128.
+const MAX_DEPTH: usize = 64;
+
+/// A schema whose keywords are all known here.
+#[derive(Debug)]
+pub(crate) struct FastSchema {
+    root: Node,
+}
+
+#[derive(Debug)]
+enum Node {
+    /// Everything fits.
+    Any,
+    /// Nothing does.
+    Never,
+    Of(Box<Rules>),
+}
+
+/// What one place of a payload has to be.
+#[derive(Debug, Default)]
+struct Rules {
+    kinds: Kinds,
+    /// One of these scalars, where there is an `enum` or a `const`.
+    allowed: Option<Vec<Scalar>>,
+    numbers: NumberRules,
+    texts: TextRules,
+    lists: ListRules,
+    objects: ObjectRules,
+}
+
+/// Which types fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kinds(u8);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Scalar {
+    Null,
+    Bool(bool),
+    Whole(i64),
+    Text(String),
+}
+
+#[derive(Debug, Default)]
+struct NumberRules {
+    lower: Vec<Bound>,
+    upper: Vec<Bound>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bound {
+    value: f64,
+    /// The same, where it is a whole number.
+    whole: Option<i64>,
+    is_exclusive: bool,
+}
+
+#[derive(Debug, Default)]
+struct TextRules {
+    min_chars: usize,
+    max_chars: Option<usize>,
+    pattern: Option<Regex>,
+}
+
+#[derive(Debug, Default)]
+struct ListRules {
+    items: Node,
+    min: usize,
+    max: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct ObjectRules {
+    /// Names with what they hold, in the order in which most payloads have them.
+    names: Vec<(String, Node)>,
+    /// Which of the names have to be there, a bit for each.
+    required: u64,
+    others: Node,
+    min: usize,
+    max: Option<usize>,
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Self::Any
+    }
+}
+
+impl Default for Kinds {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+impl Kinds {
+    const NULL: Self = Self(1);
+    const BOOL: Self = Self(2);
+    /// Numbers that need not be whole.
+    const NUMBER: Self = Self(4);
+    const INTEGER: Self = Self(8);
+    const TEXT: Self = Self(16);
+    const LIST: Self = Self(32);
+    const OBJECT: Self = Self(64);
+    const ALL: Self = Self(127);
+
+    fn has(self, kind: Self) -> bool {
+        self.0 & kind.0 != 0
+    }
+}
+
+impl FastSchema {
+    /// Whether a payload certainly is JSON and certainly fits.
+    pub(crate) fn fits(&self, payload: &str) -> bool {
+        let mut cursor = Cursor::new(payload);
+        fits(&self.root, &mut cursor, 0).is_some() && cursor.is_at_end()
+    }
+}
+
+/// Goes past one value; `None` where it does not fit or one cannot tell.
+fn fits(node: &Node, cursor: &mut Cursor<'_>, depth: usize) -> Option<()> {
+    let rules = match node {
+        Node::Any => return skip(cursor, depth),
+        Node::Never => return None,
+        Node::Of(rules) => rules,
+    };
+    match cursor.peek()? {
+        b'{' => {
+            rules.takes(Kinds::OBJECT)?;
+            object(&rules.objects, cursor, depth)
+        }
+        b'[' => {
+            rules.takes(Kinds::LIST)?;
+            list(&rules.lists, cursor, depth)
+        }
+        b'"' => {
+            let text = cursor.text()?;
+            rules.kinds.has(Kinds::TEXT).then_some(())?;
+            rules.allows(|one| matches!(one, Scalar::Text(known) if text.is(known)))?;
+            rules.texts.fit(&text)
+        }
+        b't' | b'f' => {
+            let value = cursor.flag()?;
+            rules.kinds.has(Kinds::BOOL).then_some(())?;
+            rules.allows(|one| *one == Scalar::Bool(value))
+        }
+        b'n' => {
+            cursor.null()?;
+            rules.kinds.has(Kinds::NULL).then_some(())?;
+            rules.allows(|one| *one == Scalar::Null)
+        }
+        _ => {
+            let number = cursor.number()?;
+            let is_of_kind = rules.kinds.has(Kinds::NUMBER)
+                || rules.kinds.has(Kinds::INTEGER) && number.whole.is_some();
+            is_of_kind.then_some(())?;
+            rules.allows(
+                |one| matches!(one, Scalar::Whole(known) if number.whole == Some(*known)),
+            )?;
+            rules.numbers.fit(&number)
+        }
+    }
+}
+
+fn object(rules: &ObjectRules, cursor: &mut Cursor<'_>, depth: usize) -> Option<()> {
+    let depth = deeper(depth)?;
+    cursor.open()?;
+    let (mut seen, mut count, mut next) = (0_u64, 0, 0);
+    let mut is_first = true;
+    while cursor.next_member(b'}', is_first)? {
+        is_first = false;
+        let name = cursor.text()?;
+        cursor.colon()?;
+        count += 1;
+        let name = name.plain()?;
+        match find(&rules.names, name, next) {
+            Some(at) => {
+                // Of a name that comes twice the last value counts.
+                (seen & (1 << at) == 0).then_some(())?;
+                seen |= 1 << at;
+                next = at + 1;
+                fits(&rules.names[at].1, cursor, depth)?;
+            }
+            None => fits(&rules.others, cursor, depth)?,
+        }
+    }
+    let is_complete = seen & rules.required == rules.required
+        && seen.count_ones() as usize >= rules.min
+        && rules.max.is_none_or(|max| count <= max);
+    is_complete.then_some(())
+}
+
+/// The place of a name; the one behind the last is tried first.
+fn find(names: &[(String, Node)], name: &str, next: usize) -> Option<usize> {
+    if names.get(next).is_some_and(|(known, _)| known == name) {
+        return Some(next);
+    }
+    names.iter().position(|(known, _)| known == name)
+}
+
+fn list(rules: &ListRules, cursor: &mut Cursor<'_>, depth: usize) -> Option<()> {
+    let depth = deeper(depth)?;
+    cursor.open()?;
+    let mut count = 0;
+    let mut is_first = true;
+    while cursor.next_member(b']', is_first)? {
+        is_first = false;
+        count += 1;
+        fits(&rules.items, cursor, depth)?;
+    }
+    let is_right = count >= rules.min && rules.max.is_none_or(|max| count <= max);
+    is_right.then_some(())
+}
+
+/// Goes past a value that may be anything.
+fn skip(cursor: &mut Cursor<'_>, depth: usize) -> Option<()> {
+    match cursor.peek()? {
+        b'{' => {
+            let depth = deeper(depth)?;
+            cursor.open()?;
+            let mut is_first = true;
+            while cursor.next_member(b'}', is_first)? {
+                is_first = false;
+                cursor.text()?;
+                cursor.colon()?;
+                skip(cursor, depth)?;
+            }
+            Some(())
+        }
+        b'[' => {
+            let depth = deeper(depth)?;
+            cursor.open()?;
+            let mut is_first = true;
+            while cursor.next_member(b']', is_first)? {
+                is_first = false;
+                skip(cursor, depth)?;
+            }
+            Some(())
+        }
+        b'"' => cursor.text().map(drop),
+        b't' | b'f' => cursor.flag().map(drop),
+        b'n' => cursor.null(),
+        _ => cursor.number().map(drop),
+    }
+}
+
+fn deeper(depth: usize) -> Option<usize> {
+    (depth < MAX_DEPTH).then_some(depth + 1)
+}
+
+impl Rules {
+    /// Whether values of a type that is no scalar fit.
+    fn takes(&self, kind: Kinds) -> Option<()> {
+        (self.kinds.has(kind) && self.allowed.is_none()).then_some(())
+    }
+
+    fn allows(&self, is_it: impl Fn(&Scalar) -> bool) -> Option<()> {
+        match &self.allowed {
+            None => Some(()),
+            Some(allowed) => allowed.iter().any(is_it).then_some(()),
+        }
+    }
+}
+
+impl NumberRules {
+    fn fit(&self, number: &Number<'_>) -> Option<()> {
+        if self.lower.is_empty() && self.upper.is_empty() {
+            return Some(());
+        }
+        let lower = self.lower.iter().all(|bound| bound.is_below(number));
+        let upper = self.upper.iter().all(|bound| bound.is_above(number));
+        (lower && upper).then_some(())
+    }
+}
+
+impl Bound {
+    fn is_below(&self, number: &Number<'_>) -> bool {
+        match (self.whole, number.whole) {
+            (Some(bound), Some(number)) => number > bound || number == bound && !self.is_exclusive,
+            _ => number
+                .value()
+                .is_some_and(|value| value > self.value + self.margin()),
+        }
+    }
+
+    fn is_above(&self, number: &Number<'_>) -> bool {
+        match (self.whole, number.whole) {
+            (Some(bound), Some(number)) => number < bound || number == bound && !self.is_exclusive,
+            _ => number
+                .value()
+                .is_some_and(|value| value < self.value - self.margin()),
+        }
+    }
+
+    /// Fractions this close to the bound are not decided here: parsers differ in the last bit.
+    fn margin(&self) -> f64 {
+        self.value.abs().max(1.0) * 1e-9
+    }
+}
+
+impl TextRules {
+    fn fit(&self, text: &Text<'_>) -> Option<()> {
+        if self.min_chars == 0 && self.max_chars.is_none() && self.pattern.is_none() {
+            return Some(());
+        }
+        let text = text.plain()?;
+        let has_length = || {
+            // No character has less than one byte.
+            let is_short = self.max_chars.is_some_and(|max| text.len() <= max);
+            if self.min_chars == 0 && is_short {
+                return true;
+            }
+            let chars = text.chars().count();
+            chars >= self.min_chars && self.max_chars.is_none_or(|max| chars <= max)
+        };
+        let is_matched = |pattern: &Regex| pattern.is_match(text);
+        let is_bounded = self.min_chars > 0 || self.max_chars.is_some();
+        (!is_bounded || has_length()).then_some(())?;
+        self.pattern.as_ref().is_none_or(is_matched).then_some(())
+    }
+}

@@ -1,0 +1,201 @@
+//! From a schema to rules, where every keyword is one that is known here.
+
+use super::{Bound, FastSchema, Kinds, MAX_NAMES, Node, ObjectRules, Rules, Scalar};
+use crate::validator::MAX_PATTERN_PROGRAM_BYTES;
+use regex::{Regex, RegexBuilder};
+use serde_json::{Map, Value};
+
+/// Keywords that decide nothing; formats are not validated.
+const ANNOTATIONS: [&str; 12] = [
+    "$schema",
+    "$comment",
+    "$defs",
+    "definitions",
+    "title",
+    "description",
+    "default",
+    "deprecated",
+    "examples",
+    "format",
+    "readOnly",
+    "writeOnly",
+];
+/// Characters of patterns that mean something else to `regex` than to ECMA 262, or more than is worth knowing here.
+const FOREIGN: [&str; 7] = ["\\", ".", "(?", "&&", "--", "~~", "[["];
+
+impl FastSchema {
+    /// Compiles a schema; `None` where it has anything that is not known here.
+    pub(crate) fn compile(root: &Value) -> Option<Self> {
+        node(root).map(|root| Self { root })
+    }
+}
+
+fn node(schema: &Value) -> Option<Node> {
+    match schema {
+        Value::Bool(true) => Some(Node::Any),
+        Value::Bool(false) => Some(Node::Never),
+        Value::Object(keywords) => {
+            let is_rule = |(name, _): &(&String, &Value)| !is_annotation(name);
+            if !keywords.iter().any(|keyword| is_rule(&keyword)) {
+                return Some(Node::Any);
+            }
+            let mut rules = Rules::default();
+            for (name, value) in keywords.iter().filter(is_rule) {
+                add(&mut rules, name, value, keywords)?;
+            }
+            Some(Node::Of(Box::new(rules)))
+        }
+        _ => None,
+    }
+}
+
+fn is_annotation(name: &str) -> bool {
+    ANNOTATIONS.contains(&name) || name.starts_with("x-")
+}
+
+fn add(rules: &mut Rules, name: &str, value: &Value, beside: &Map<String, Value>) -> Option<()> {
+    match name {
+        "type" => rules.kinds = kinds(value)?,
+        "enum" => restrict(rules, value.as_array()?)?,
+        "const" => restrict(rules, std::slice::from_ref(value))?,
+        "minimum" | "exclusiveMinimum" => {
+            let bound = bound(value, name == "exclusiveMinimum")?;
+            rules.numbers.lower.push(bound);
+        }
+        "maximum" | "exclusiveMaximum" => {
+            let bound = bound(value, name == "exclusiveMaximum")?;
+            rules.numbers.upper.push(bound);
+        }
+        "minLength" => rules.texts.min_chars = count(value)?,
+        "maxLength" => rules.texts.max_chars = Some(count(value)?),
+        "pattern" => rules.texts.pattern = Some(pattern(value.as_str()?)?),
+        "items" => rules.lists.items = node(value)?,
+        "minItems" => rules.lists.min = count(value)?,
+        "maxItems" => rules.lists.max = Some(count(value)?),
+        "uniqueItems" => (*value == Value::Bool(false)).then_some(())?,
+        // All three decide about names.
+        "properties" | "required" | "additionalProperties" => {
+            let (min, max) = (rules.objects.min, rules.objects.max);
+            rules.objects = ObjectRules {
+                min,
+                max,
+                ..names(beside)?
+            };
+        }
+        "minProperties" => rules.objects.min = count(value)?,
+        "maxProperties" => rules.objects.max = Some(count(value)?),
+        _ => return None,
+    }
+    Some(())
+}
+
+fn kinds(value: &Value) -> Option<Kinds> {
+    let kind = |name: &Value| {
+        Some(match name.as_str()? {
+            "null" => Kinds::NULL,
+            "boolean" => Kinds::BOOL,
+            "number" => Kinds::NUMBER,
+            "integer" => Kinds::INTEGER,
+            "string" => Kinds::TEXT,
+            "array" => Kinds::LIST,
+            "object" => Kinds::OBJECT,
+            _ => return None,
+        })
+    };
+    match value {
+        Value::Array(names) => names
+            .iter()
+            .try_fold(Kinds(0), |all, name| Some(Kinds(all.0 | kind(name)?.0))),
+        one => kind(one),
+    }
+}
+
+/// Leaves only these values; a second list of them is not worth knowing.
+fn restrict(rules: &mut Rules, values: &[Value]) -> Option<()> {
+    rules.allowed.is_none().then_some(())?;
+    let scalar = |value: &Value| {
+        Some(match value {
+            Value::Null => Scalar::Null,
+            Value::Bool(value) => Scalar::Bool(*value),
+            Value::Number(number) => Scalar::Whole(number.as_i64()?),
+            Value::String(text) => Scalar::Text(text.clone()),
+            Value::Array(_) | Value::Object(_) => return None,
+        })
+    };
+    rules.allowed = Some(values.iter().map(scalar).collect::<Option<_>>()?);
+    Some(())
+}
+
+fn bound(value: &Value, is_exclusive: bool) -> Option<Bound> {
+    Some(Bound {
+        value: value.as_f64()?,
+        whole: value.as_i64(),
+        is_exclusive,
+    })
+}
+
+fn count(value: &Value) -> Option<usize> {
+    usize::try_from(value.as_u64()?).ok()
+}
+
+fn pattern(text: &str) -> Option<Regex> {
+    let is_foreign = FOREIGN.iter().any(|part| text.contains(part));
+    if is_foreign || !has_plain_classes(text) {
+        return None;
+    }
+    let mut builder = RegexBuilder::new(text);
+    builder.size_limit(MAX_PATTERN_PROGRAM_BYTES);
+    builder.dfa_size_limit(MAX_PATTERN_PROGRAM_BYTES);
+    builder.build().ok()
+}
+
+/// Whether every class is closed before the next one opens and holds something, so that all engines read it alike.
+fn has_plain_classes(pattern: &str) -> bool {
+    let mut parts = pattern.split('[');
+    let is_outside_plain = |text: &str| !text.contains(']');
+    let begins_plain = parts.next().is_none_or(is_outside_plain);
+    begins_plain
+        && parts.all(|part| match part.split_once(']') {
+            Some((class, rest)) => {
+                !class.trim_start_matches('^').is_empty() && is_outside_plain(rest)
+            }
+            None => false,
+        })
+}
+
+/// Names that are described or required; others are what `additionalProperties` says.
+fn names(keywords: &Map<String, Value>) -> Option<ObjectRules> {
+    let others = |keywords: &Map<String, Value>| match keywords.get("additionalProperties") {
+        None => Some(Node::Any),
+        Some(schema) => node(schema),
+    };
+    let mut rules = ObjectRules {
+        others: others(keywords)?,
+        ..ObjectRules::default()
+    };
+    if let Some(properties) = keywords.get("properties") {
+        for (name, schema) in properties.as_object()? {
+            rules.names.push((name.clone(), node(schema)?));
+        }
+    }
+    for name in keywords
+        .get("required")
+        .into_iter()
+        .flat_map(Value::as_array)
+        .flatten()
+    {
+        let name = name.as_str()?;
+        let known = rules.names.iter().position(|(known, _)| known == name);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                rules.names.push((name.to_owned(), others(keywords)?));
+                rules.names.len() - 1
+            }
+        };
+        if at < MAX_NAMES {
+            rules.required |= 1 << at;
+        }
+    }
+    (rules.names.len() <= MAX_NAMES).then_some(rules)
+}

@@ -1,0 +1,198 @@
+//! A place in JSON text. Every step checks the grammar, and gives up (`None`) on what is rare and hard: `\u` escapes,
+//! exponents, very long numbers.
+
+/// The most bytes of a number that is taken: all of these are in range.
+const MAX_NUMBER_BYTES: usize = 40;
+/// The most digits of a whole number that is taken exactly.
+const MAX_WHOLE_DIGITS: usize = 18;
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = ONES << 7;
+
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// A string without its quotes.
+pub(super) struct Text<'a> {
+    raw: &'a str,
+    has_escapes: bool,
+}
+
+/// A number without an exponent.
+pub(super) struct Number<'a> {
+    raw: &'a str,
+    /// Its value, where it has neither a point nor too many digits.
+    pub(super) whole: Option<i64>,
+}
+
+impl<'a> Text<'a> {
+    /// The text, where it is as it is written.
+    pub(super) fn plain(&self) -> Option<&'a str> {
+        (!self.has_escapes).then_some(self.raw)
+    }
+
+    pub(super) fn is(&self, known: &str) -> bool {
+        !self.has_escapes && self.raw == known
+    }
+}
+
+impl Number<'_> {
+    /// Its value, perhaps off by the last bit.
+    pub(super) fn value(&self) -> Option<f64> {
+        match self.whole {
+            Some(whole) => Some(whole as f64),
+            None => self.raw.parse().ok(),
+        }
+    }
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The first byte of what comes next, behind whitespace.
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        loop {
+            let byte = self.byte()?;
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
+    }
+
+    pub(super) fn is_at_end(&mut self) -> bool {
+        self.peek().is_none()
+    }
+
+    /// Goes past an opening bracket, which was looked at.
+    pub(super) fn open(&mut self) -> Option<()> {
+        self.at += 1;
+        self.peek().map(drop)
+    }
+
+    /// Goes to the next member, past the comma before it; `false` behind `close`.
+    pub(super) fn next_member(&mut self, close: u8, is_first: bool) -> Option<bool> {
+        let byte = self.peek()?;
+        if byte == close {
+            self.at += 1;
+            return Some(false);
+        }
+        if !is_first {
+            (byte == b',').then_some(())?;
+            self.at += 1;
+        }
+        Some(true)
+    }
+
+    pub(super) fn colon(&mut self) -> Option<()> {
+        (self.peek()? == b':').then_some(())?;
+        self.at += 1;
+        Some(())
+    }
+
+    pub(super) fn text(&mut self) -> Option<Text<'a>> {
+        (self.peek()? == b'"').then_some(())?;
+        let start = self.at + 1;
+        let mut at = start;
+        let mut has_escapes = false;
+        let bytes = self.text.as_bytes();
+        loop {
+            at = end_of_plain(bytes, at);
+            match bytes.get(at)? {
+                b'"' => break,
+                b'\\' => {
+                    let escaped = bytes.get(at + 1)?;
+                    b"\"\\/bfnrt".contains(escaped).then_some(())?;
+                    has_escapes = true;
+                    at += 2;
+                }
+                _ => return None,
+            }
+        }
+        self.at = at + 1;
+        let raw = self.text.get(start..at)?;
+        Some(Text { raw, has_escapes })
+    }
+
+    pub(super) fn flag(&mut self) -> Option<bool> {
+        if self.word("true").is_some() {
+            return Some(true);
+        }
+        self.word("false").map(|()| false)
+    }
+
+    pub(super) fn null(&mut self) -> Option<()> {
+        self.word("null")
+    }
+
+    pub(super) fn number(&mut self) -> Option<Number<'a>> {
+        self.peek()?;
+        let start = self.at;
+        let is_negative = self.byte() == Some(b'-');
+        self.at += usize::from(is_negative);
+        let first = self.at;
+        let digits = self.digits();
+        let has_leading_zero = digits > 1 && self.text.as_bytes().get(first) == Some(&b'0');
+        let is_negative_zero = is_negative && self.text.as_bytes().get(first) == Some(&b'0');
+        let mut is_whole = digits <= MAX_WHOLE_DIGITS;
+        if digits == 0 || has_leading_zero || is_negative_zero {
+            return None;
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            is_whole = false;
+            (self.digits() > 0).then_some(())?;
+        }
+        if matches!(self.byte(), Some(b'e' | b'E')) || self.at - start > MAX_NUMBER_BYTES {
+            return None;
+        }
+        let raw = self.text.get(start..self.at)?;
+        let whole = if is_whole { raw.parse().ok() } else { None };
+        Some(Number { raw, whole })
+    }
+
+    fn digits(&mut self) -> usize {
+        let start = self.at;
+        while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        self.at - start
+    }
+
+    fn word(&mut self, word: &str) -> Option<()> {
+        self.peek()?;
+        self.text[self.at..].starts_with(word).then_some(())?;
+        self.at += word.len();
+        Some(())
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+}
+
+/// The first byte from `at` on that is a quote, a backslash or a control character, or the end.
+fn end_of_plain(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes.get(at..at + 8) {
+        let word = chunk.try_into().map_or(0, u64::from_le_bytes);
+        let special = with_zero(word ^ (ONES * u64::from(b'"')))
+            | with_zero(word ^ (ONES * u64::from(b'\\')))
+            | (word.wrapping_sub(ONES * 0x20) & !word & HIGHS);
+        if special != 0 {
+            return at + special.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().position(is_special).unwrap_or(rest.len())
+}
+
+/// The high bit of every byte that is zero; the lowest of them is exact.
+fn with_zero(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & HIGHS
+}

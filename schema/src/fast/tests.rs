@@ -1,0 +1,154 @@
+//! The quick yes against the `jsonschema` crate: whatever it says yes to fits, and of plain payloads that fit it misses
+//! none.
+
+use super::FastSchema;
+use crate::validator::options;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn scalar() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-3..6_i64).prop_map(Value::from),
+        prop::sample::select(vec!["", "a", "ab", "b", "é", "aé", "a-7"]).prop_map(Value::from),
+    ]
+}
+
+/// Values without fractions, escapes and the like, which the quick pass has to decide.
+fn plain() -> impl Strategy<Value = Value> {
+    scalar().prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[abc]", inner, 0..3).prop_map(|map| json!(map)),
+        ]
+    })
+}
+
+/// JSON text of all kinds, also with what is hard, and some that is no JSON.
+fn text() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        4 => plain().prop_map(|value| value.to_string()),
+        1 => prop::sample::select(vec![
+            "1.0", "2.5", "-0", "1e2", "-1.5", "0.0", "3.0000000000000001", "01", "1.", "-", "99999999999999999999", "1e999",
+            "\"\\u0061\"", "\"a\\nb\"", "\"\\ud800\"", "\"\u{1}\"", "tru", "nul", "[1,]", "[,1]", "{\"a\":1,}", "{\"a\" 1}", "", "{", "\"",
+        ]).prop_map(str::to_owned),
+    ];
+    let name = || prop::sample::select(vec!["a", "b", "c", "\\u0061"]);
+    leaf.prop_recursive(3, 16, 3, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4)
+                .prop_map(|items| format!("[{}]", items.join(" ,"))),
+            prop::collection::vec((name(), inner), 0..4).prop_map(|members| {
+                let members: Vec<String> = members
+                    .iter()
+                    .map(|(name, value)| format!("\"{name}\" : {value}"))
+                    .collect();
+                format!(" {{{}}} ", members.join(","))
+            }),
+        ]
+    })
+}
+
+fn schema() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![4 => Just(json!({})), 1 => any::<bool>().prop_map(Value::from)];
+    leaf.prop_recursive(3, 24, 3, |inner| {
+        let kinds = vec!["null", "boolean", "integer", "number", "string", "array", "object"];
+        let kind = move || prop::sample::select(kinds.clone());
+        let one_of = |names: &[&'static str]| prop::sample::select(names.to_vec());
+        let part = prop_oneof![
+            4 => kind().prop_map(|kind| ("type", json!(kind))),
+            1 => prop::collection::btree_set(kind(), 1..4).prop_map(|kinds| ("type", json!(kinds))),
+            1 => prop::collection::vec(scalar(), 1..4).prop_map(|values| ("enum", json!(values))),
+            1 => scalar().prop_map(|value| ("const", value)),
+            2 => (-2..5_i64, one_of(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"])).prop_map(|(n, name)| (name, json!(n))),
+            1 => (-4..8_i64, one_of(&["minimum", "exclusiveMaximum"])).prop_map(|(n, name)| (name, json!(n as f64 / 2.0))),
+            2 => (0..4_u64, one_of(&["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"])).prop_map(|(n, name)| (name, json!(n))),
+            1 => one_of(&["^a", "b$", "a", "^[a-z]+-?[0-9]*$", "[^a]", "a|b", "^(a|é)*$", "a{2}", ".", "\\d"]).prop_map(|pattern| ("pattern", json!(pattern))),
+            1 => any::<bool>().prop_map(|unique| ("uniqueItems", json!(unique))),
+            2 => prop::collection::btree_set("[abc]", 0..3).prop_map(|names| ("required", json!(names))),
+            3 => prop::collection::btree_map("[abc]", inner.clone(), 0..3).prop_map(|map| ("properties", json!(map))),
+            2 => inner.clone().prop_map(|value| ("additionalProperties", value)),
+            2 => inner.prop_map(|value| ("items", value)),
+            1 => one_of(&["format", "title"]).prop_map(|name| (name, json!("date"))),
+        ];
+        prop::collection::vec(part, 0..4).prop_map(|parts| parts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    })
+}
+
+/// What the library says, in the way of [`crate::Validator::check`].
+fn is_valid(schema: &Value, text: &str) -> bool {
+    let library = options().build(schema).expect("a schema");
+    serde_json::from_str::<Value>(text).is_ok_and(|value| library.is_valid(&value))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn whatever_it_says_yes_to_fits(schema in schema(), text in text()) {
+        if let Some(fast) = FastSchema::compile(&schema) {
+            prop_assert!(!fast.fits(&text) || is_valid(&schema, &text), "{schema} {text}");
+        }
+    }
+
+    #[test]
+    fn of_plain_payloads_that_fit_it_misses_none(schema in schema(), value in plain()) {
+        // How many names there are is not counted where they are unknown.
+        let has_count = schema.to_string().contains("minProperties");
+        if let Some(fast) = FastSchema::compile(&schema)
+            && !has_count
+        {
+            let text = value.to_string();
+            prop_assert_eq!(fast.fits(&text), is_valid(&schema, &text), "{} {}", schema, text);
+        }
+    }
+}
+
+#[test]
+fn common_schemas_are_compiled_and_others_are_not() {
+    let known = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "a process",
+        "type": "object",
+        "properties": {
+            "pid": {"type": "integer", "minimum": 0},
+            "name": {"type": "string", "pattern": "^[a-z-]+[0-9]*$", "maxLength": 64},
+            "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 8},
+        },
+        "required": ["pid"],
+        "additionalProperties": false,
+    });
+    let fast = FastSchema::compile(&known).expect("all of it is known");
+    assert!(fast.fits(r#"{"pid":7,"name":"sensor-7","tags":["a","b"]}"#));
+    assert!(fast.fits(" { \"pid\" : 7 }\n"));
+    for unsure in [
+        r#"{"name":"x"}"#,
+        r#"{"pid":-1}"#,
+        r#"{"pid":7,"more":1}"#,
+        r#"{"pid":7,"pid":8}"#,
+        r#"{"pid":7}x"#,
+        r#"{"pid":7"#,
+        r#"{"p\u0069d":7}"#,
+    ] {
+        assert!(!fast.fits(unsure), "{unsure}");
+    }
+    for unknown in [
+        json!({"$ref": "#/$defs/a", "$defs": {"a": {}}}),
+        json!({"anyOf": [{}]}),
+        json!({"properties": {"a": {"multipleOf": 2}}}),
+        json!({"pattern": "\\d"}),
+        json!({"pattern": "[a[b]]"}),
+        json!({"enum": [[1]]}),
+    ] {
+        assert!(FastSchema::compile(&unknown).is_none(), "{unknown}");
+    }
+}
+
+#[test]
+fn deep_payloads_are_left_to_the_library() {
+    let fast = FastSchema::compile(&json!({"items": {}})).expect("known");
+    let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+    assert!(fast.fits(&nested(60)));
+    assert!(!fast.fits(&nested(200)));
+}
