@@ -251,6 +251,8 @@ mod tests {
                 hold_ms: 5,
                 held: None,
                 released: true,
+                relays: Vec::new(),
+                awaited: None,
             }),
         };
         assert_eq!(GroupRecord::from_bytes(&record.to_bytes()), Ok(record));

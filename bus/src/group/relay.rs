@@ -40,4 +40,4 @@ pub(crate) const LINK_BEAT: Duration = Duration::from_millis(250);
 /// After what time without anything on a link the other side is looked at.
 pub(crate) const LINK_SILENT: Duration = Duration::from_millis(1_000);
 /// How long connecting may take, and the first message.
-pub(crate) const LINK_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const LINK_TIMEOUT: Duration = Duration::from_secs(1);

@@ -32,8 +32,9 @@ struct Lab {
     acknowledged: Mutex<BTreeSet<String>>,
     settled: Mutex<BTreeSet<String>>,
     held: Mutex<Vec<Held>>,
-    /// When each node was killed or ended: its members' connections went with it.
-    lost: Mutex<Vec<(usize, Instant)>>,
+    /// From when to when each node was going down: its members' leases went with it at some moment in between.
+    lost: Mutex<Vec<(usize, Instant, Instant)>>,
+    began: Instant,
     /// When a delivery last came, by node.
     latest: Vec<Mutex<Option<Instant>>>,
     published: AtomicU64,
@@ -86,6 +87,13 @@ fn post(agent: &ureq::Agent, url: &str, body: &str) -> Option<(u16, Value)> {
     ))
 }
 
+impl Lab {
+    fn went_down(&self, node: usize, since: Instant) {
+        let mut lost = self.lost.lock().expect("a lock");
+        lost.push((node, since, Instant::now()));
+    }
+}
+
 /// Publishes each id until a node has acknowledged it.
 fn publish(lab: &Lab, publisher: usize, mut random: Seeded) {
     let agent = agent();
@@ -112,8 +120,9 @@ fn consume(lab: &Lab, node: usize, mut random: Seeded) {
         "ackTimeoutMs": LEASE.as_millis() as u64,
     });
     let pull = pull.to_string();
+    let mut asked = Instant::now();
     while !lab.is_published.load(Ordering::Relaxed) {
-        let asked = Instant::now();
+        let before = std::mem::replace(&mut asked, Instant::now());
         let pulled = post(&agent, &format!("{url}/pull"), &pull);
         let received = Instant::now();
         let Some((200, pulled)) = pulled else {
@@ -127,8 +136,8 @@ fn consume(lab: &Lab, node: usize, mut random: Seeded) {
         for event in events {
             let id = event["event"]["id"].as_str().expect("an id").to_owned();
             std::thread::sleep(Duration::from_millis(random.below(40)));
-            // The lease was given after it was asked for.
-            let mut until = asked + LEASE;
+            // The lease was given after the pull before was asked for: what came too late for that one is in this one.
+            let mut until = before + LEASE;
             let is_acknowledged = random.below(40) > 0 && {
                 until = until.min(Instant::now());
                 let ack = json!({"topic": "orders", "group": "g", "id": id}).to_string();
@@ -157,7 +166,10 @@ fn start(servers: &Servers, folder: &Arc<TempDir>, address: &str) -> Server {
 /// The node that serves the group, as one of them says.
 fn owner(lab: &Lab, asked: usize) -> Option<usize> {
     let url = format!("{}/explain?topic=orders&group=g", lab.urls[asked]);
-    let mut response = agent().get(url).call().ok()?;
+    let config = ureq::Agent::config_builder().http_status_as_error(false);
+    let config = config.timeout_global(Some(Duration::from_millis(500)));
+    let agent: ureq::Agent = config.build().into();
+    let mut response = agent.get(url).call().ok()?;
     let text = response.body_mut().read_to_string().ok()?;
     let explained: Value = serde_json::from_str(&text).ok()?;
     let node = explained["node"].as_str()?;
@@ -206,9 +218,9 @@ fn fault(
     };
     match kind {
         0 => {
-            lab.lost.lock().expect("a lock").push((at, since));
             let folder = nodes[at].take().expect("a node").kill();
             let took = took(lab);
+            lab.went_down(at, since);
             nodes[at] = Some(start(servers, &folder, address(&lab.urls[at])));
             format!("SIGKILL of {took}")
         }
@@ -220,12 +232,12 @@ fn fault(
             format!("SIGSTOP of {took}")
         }
         2 => {
-            lab.lost.lock().expect("a lock").push((at, since));
             let node = nodes[at].take().expect("a node");
             let folder = node.folder.clone();
             node.signal("TERM");
             assert!(node.wait().success(), "it ended well");
             let took = took(lab);
+            lab.went_down(at, since);
             nodes[at] = Some(start(servers, &folder, address(&lab.urls[at])));
             format!("SIGTERM of {took}")
         }
@@ -248,9 +260,9 @@ fn check_hands(lab: &Lab) -> usize {
     let lost = lab.lost.lock().expect("a lock").clone();
     let mut by_event: BTreeMap<String, Vec<Held>> = BTreeMap::new();
     for mut held in lab.held.lock().expect("a lock").iter().cloned() {
-        for (node, at) in &lost {
-            if *node == held.node && (held.from..held.until).contains(at) {
-                held.until = *at;
+        for (node, since, ended) in &lost {
+            if *node == held.node && held.from < *ended && held.until > *since {
+                held.until = held.from.max(*since);
             }
         }
         by_event.entry(held.id.clone()).or_default().push(held);
@@ -261,12 +273,16 @@ fn check_hands(lab: &Lab) -> usize {
         deliveries += hands.len();
         for pair in hands.windows(2) {
             let [one, other] = pair else { continue };
+            let at = |moment: Instant| moment - lab.began;
             assert!(
                 other.from >= one.until,
-                "{id} was on node {} and {:?} before that was over on node {}",
+                "{id} was in two hands: on node {} from {:?} to {:?}, on node {} from {:?} to {:?}",
                 one.node,
-                one.until - other.from,
-                other.node
+                at(one.from),
+                at(one.until),
+                other.node,
+                at(other.from),
+                at(other.until),
             );
         }
     }
@@ -301,6 +317,7 @@ fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
         lost: Mutex::default(),
         latest: (0..NODES).map(|_| Mutex::default()).collect(),
         published: AtomicU64::new(0),
+        began: Instant::now(),
     });
     let mut random = Seeded(seed);
     let mut threads = Vec::new();
@@ -318,7 +335,8 @@ fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
     std::thread::sleep(Duration::from_secs(2));
     for round in 0..rounds {
         let what = fault(&lab, &mut random, &mut servers, &mut nodes);
-        println!("seed {seed}, round {round}: {what}");
+        let at = lab.began.elapsed();
+        println!("seed {seed}, round {round}, {at:.1?}: {what}");
         std::thread::sleep(Duration::from_secs(2));
     }
     lab.is_over.store(true, Ordering::Relaxed);
@@ -326,6 +344,11 @@ fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
     lab.is_published.store(true, Ordering::Relaxed);
     for thread in threads {
         thread.join().expect("it went well");
+    }
+    if std::env::var_os("PROMBUS_CLUSTER_LOG").is_some() {
+        for (at, node) in nodes.iter().flatten().enumerate() {
+            println!("node {at}:\n{}", node.logged());
+        }
     }
     let deliveries = check_hands(&lab);
     let dead = nodes[0]

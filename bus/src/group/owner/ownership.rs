@@ -157,6 +157,9 @@ impl Owner {
         match self.flush_and_wait().await {
             Ok(()) => {
                 self.confirm_stretch(stretch);
+                if epoch > 0 {
+                    tracing::info!(topic = %self.name.topic, group = %self.name.group, is_held = held.is_some(), "took a group over");
+                }
                 Ok(true)
             }
             Err(GroupError::TakenOver(_)) => {

@@ -50,6 +50,8 @@ pub(super) struct Relay {
     outgoing: VecDeque<Vec<u8>>,
     /// The limit and readiness of each member that the other node knows.
     credits: BTreeMap<MemberId, (usize, bool)>,
+    /// What has to be added to the other node's monotonic time to get this one's, on this link.
+    clock_ms: Option<i64>,
     /// The partitions that each member has.
     partitions: BTreeMap<MemberId, BTreeSet<u32>>,
 }
@@ -197,12 +199,14 @@ impl Owner {
                 Relayed::Again
             };
         };
+        tracing::info!(topic = %self.name.topic, group = %self.name.group, node = %elsewhere.node, "relaying a group's members");
         self.begin_link();
         if let Some(first) = first.take() {
             self.pass_on(first);
         }
         let relayed = self.serve_link(&sender, &mut receiver).await;
         self.end_link();
+        tracing::info!(topic = %self.name.topic, group = %self.name.group, node = %elsewhere.node, "the relay's link ended");
         relayed
     }
 
@@ -352,13 +356,21 @@ impl Owner {
         relay.reading = None;
         relay.outgoing.clear();
         relay.credits.clear();
+        relay.clock_ms = None;
         relay.requests.retain(|_, request| request.outlives_link());
     }
 
     fn handle_answer(&mut self, message: FromOwner) -> Option<Relayed> {
         match message {
-            FromOwner::Beat => {}
-            FromOwner::Grants { member, leases } => self.granted(member, leases),
+            FromOwner::Beat { at_ms } => self.compare_clocks(at_ms),
+            FromOwner::Grants {
+                member,
+                at_ms,
+                leases,
+            } => {
+                self.compare_clocks(at_ms);
+                self.granted(member, at_ms, leases);
+            }
             FromOwner::Assignment {
                 member,
                 revoked,
@@ -375,6 +387,14 @@ impl Owner {
             answer => return self.answered(answer),
         }
         None
+    }
+
+    /// A message that took little time tells best how far the other node's clock is ahead; a slow one must not make leases
+    /// longer than they are.
+    fn compare_clocks(&mut self, at_ms: u64) {
+        let behind_ms = self.now_ms() as i64 - at_ms as i64;
+        let clock = &mut self.relay_mut().clock_ms;
+        *clock = Some(clock.map_or(behind_ms, |least| least.min(behind_ms)));
     }
 
     /// Whether there is nothing left to relay.

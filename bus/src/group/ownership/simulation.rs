@@ -1,5 +1,5 @@
-//! A seeded simulation of three nodes, their store and the members of one group: kills, pauses, nodes cut off from the
-//! store, answers that are lost, clocks apart. It drives the same pure functions as the owner does, and counts leases that
+//! A seeded simulation of three nodes, their store and the members of one group, on any of the nodes: kills, pauses, nodes cut
+//! off from the store, answers that are lost, clocks apart, and relays that tell the next owner what their members hold. It drives the same pure functions as the owner does, and counts leases that
 //! are given while another one of the same event is live.
 
 mod model;
@@ -7,9 +7,9 @@ mod model;
 use super::record::{NodeRecord, OwnerRecord};
 use super::validity::Validity;
 use super::watch::{Decision, Watch, decide};
-use super::{BEAT_MS, Claim, Claims, grace_ms};
-use model::{Group, Live, Node, Outcome, Owned, Request, Seeded, Store, What};
-use std::collections::BTreeMap;
+use super::{BEAT_MS, Claim, Claims, Via, grace_ms};
+use model::{Group, Handing, Live, Node, Outcome, Owned, Request, Seeded, Store, What};
+use std::collections::{BTreeMap, BTreeSet};
 
 const NODES: usize = 3;
 /// How long the simulation goes on, and in what steps.
@@ -29,6 +29,10 @@ struct World {
     given: u64,
     doubled: Vec<String>,
     takeovers: u64,
+    /// How often a lease went on under the next owner.
+    adopted: u64,
+    /// Whether nodes can tell that the process of another one has ended.
+    has_probe: bool,
 }
 
 impl World {
@@ -51,6 +55,7 @@ impl World {
             requests: Vec::new(),
             owned: None,
             handing_out: None,
+            linked_epoch: 0,
         };
         let nodes = (0..NODES).map(|at| node(at, &mut random)).collect();
         Self {
@@ -65,6 +70,8 @@ impl World {
             given: 0,
             doubled: Vec::new(),
             takeovers: 0,
+            adopted: 0,
+            has_probe: seed.is_multiple_of(2),
         }
     }
 
@@ -92,6 +99,7 @@ impl World {
                 self.send(at);
                 self.acknowledge(at);
                 self.hand_out(at);
+                self.report(at);
             }
             self.expire();
         }
@@ -209,8 +217,8 @@ impl World {
 
     /// What was decided before a pause happens after it.
     fn wake(&mut self, at: usize) {
-        if let Some((seq, deadline_ms)) = self.nodes[at].handing_out.take() {
-            self.give(at, seq, deadline_ms);
+        if let Some(handing) = self.nodes[at].handing_out.take() {
+            self.give(at, handing);
         }
     }
 
@@ -246,11 +254,13 @@ impl World {
                     settled,
                     stretch,
                     hold_back,
+                    awaited,
                     ..
                 },
                 Some(Outcome::Written(Some(version))),
             ) => match &mut node.owned {
                 Some(owned) => {
+                    owned.written_relays = owner.relays.iter().copied().collect();
                     owned.version = version;
                     owned.claims.confirm();
                     owned.stretch = stretch;
@@ -271,7 +281,12 @@ impl World {
                         leased: BTreeMap::new(),
                         hold_back,
                         head: 0,
+                        relays: BTreeSet::new(),
+                        written_relays: BTreeSet::new(),
+                        awaited,
                     });
+                    node.linked_epoch = owner.epoch;
+                    self.adopt(at, at);
                 }
             },
             // Another node has it, or it is not known; either way this one stops.
@@ -290,16 +305,22 @@ impl World {
         if node.owned.is_some() || node.is_writing() {
             return;
         }
-        let (mut epoch, mut held) = (0, None);
+        let (mut epoch, mut held, mut awaited) = (0, None, None);
         if let Some(owner) = group.owner {
             let standing = node.watch.standing(owner.node, owner.boot);
             let Decision::Take { grace } = decide(&owner, node.me(), standing) else {
                 return;
             };
             epoch = owner.epoch;
-            // An owner of this very boot that gave up may have leases open; a real one has ended its members.
-            held = owner.held(grace || owner.boot == node.boot, group.tail);
+            let mut holders = owner.holders(grace);
+            holders.retain(|via| via.node != node.id && !self.is_gone(*via));
+            held = match holders.is_empty() {
+                true => None,
+                false => owner.held(true, group.tail),
+            };
+            awaited = Some(holders);
         }
+        let node = &self.nodes[at];
         let hold_back = held.map(|held| (held, clock_ms + grace_ms(held.hold_ms)));
         let mut claims = Claims::after(held.unwrap_or_default());
         claims.plan(0, self.store.tail, LEASE_MS);
@@ -312,6 +333,10 @@ impl World {
             hold_ms,
             held,
             released: false,
+            relays: Vec::new(),
+            awaited: held
+                .and(awaited.as_ref())
+                .map(|awaited| awaited.iter().copied().collect()),
         };
         let what = What::Write {
             owner,
@@ -319,6 +344,7 @@ impl World {
             expect: group.version,
             stretch,
             hold_back,
+            awaited,
         };
         self.request(at, what);
     }
@@ -352,7 +378,9 @@ impl World {
         };
         owned.claims.plan(owned.head, tail, LEASE_MS);
         // Something was settled or claimed, or the ownership has to be confirmed.
-        if owned.stretch == stretch && !owned.claims.is_raised() && !self.random.one_in(10) {
+        let has_new_relay = !owned.relays.is_subset(&owned.written_relays);
+        let is_raised = owned.claims.is_raised() || has_new_relay;
+        if owned.stretch == stretch && !is_raised && !self.random.one_in(10) {
             return;
         }
         let (settled, expect) = (owned.settled.clone(), owned.version);
@@ -366,6 +394,7 @@ impl World {
             expect,
             stretch,
             hold_back: None,
+            awaited: None,
         };
         self.request(at, what);
     }
@@ -422,29 +451,123 @@ impl World {
         let Some(seq) = (1..=last).find(is_free) else {
             return;
         };
+        let to = self.random.below(NODES as u64) as usize;
+        let epoch = self.nodes[at].owned.as_ref().map_or(0, |owned| owned.epoch);
+        let (is_alive, boot) = (self.nodes[to].is_alive, self.nodes[to].boot);
+        let via = Via {
+            node: self.nodes[to].id,
+            boot,
+        };
+        if !is_alive || self.nodes[to].linked_epoch > epoch {
+            return;
+        }
+        let Some(owned) = &mut self.nodes[at].owned else {
+            return;
+        };
+        if to != at && !owned.written_relays.contains(&via) {
+            owned.relays.insert(via);
+            return;
+        }
         owned.head = owned.head.max(seq);
         let deadline_ms = clock_ms + LEASE_MS;
         owned.leased.insert(seq, deadline_ms);
+        let handing = Handing {
+            seq,
+            deadline_ms,
+            epoch,
+            to,
+            boot,
+        };
         if self.random.one_in(200) {
             // The process is stopped after it decided and before it acts.
             let until_ms = self.now_ms + self.random.below(6_000);
             let node = &mut self.nodes[at];
             node.paused_until_ms = until_ms;
-            node.handing_out = Some((seq, deadline_ms));
+            node.handing_out = Some(handing);
             return;
         }
-        self.give(at, seq, deadline_ms);
+        self.give(at, handing);
     }
 
-    fn give(&mut self, at: usize, seq: u64, deadline_ms: u64) {
+    /// Whether the process of a node is known to have ended.
+    fn is_gone(&self, via: Via) -> bool {
+        let node = self.nodes.iter().find(|node| node.id == via.node);
+        node.is_some_and(|node| node.boot != via.boot || !node.is_alive && self.has_probe)
+    }
+
+    /// A node whose members another one waits for tells that what they hold.
+    fn report(&mut self, at: usize) {
+        let via = Via {
+            node: self.nodes[at].id,
+            boot: self.nodes[at].boot,
+        };
+        for owner in 0..NODES {
+            let node = &self.nodes[owner];
+            let is_awake = node.is_alive && node.paused_until_ms <= self.now_ms;
+            let Some(owned) = node.owned.as_ref().filter(|_| is_awake && owner != at) else {
+                continue;
+            };
+            let is_awaited = owned
+                .awaited
+                .as_ref()
+                .is_some_and(|awaited| awaited.iter().any(|one| one.node == via.node));
+            let epoch = owned.epoch;
+            if !is_awaited || epoch <= self.nodes[at].linked_epoch || !self.random.one_in(20) {
+                continue;
+            }
+            // It owns nothing any more, and what an earlier owner has on its way to it is void.
+            self.nodes[at].linked_epoch = epoch;
+            self.nodes[at].owned = None;
+            self.nodes[at].handing_out = None;
+            self.adopt(owner, at);
+            if let Some(owned) = &mut self.nodes[owner].owned
+                && let Some(awaited) = &mut owned.awaited
+            {
+                owned.relays.insert(via);
+                awaited.retain(|one| one.node != via.node);
+                if awaited.is_empty() {
+                    owned.hold_back = None;
+                }
+            }
+        }
+    }
+
+    /// What members on a node hold goes on under an owner.
+    fn adopt(&mut self, owner: usize, holder: usize) {
+        let now_ms = self.now_ms;
+        let boot = self.nodes[holder].boot;
+        let (rate, clock_ms) = (self.nodes[owner].rate, self.nodes[owner].clock_ms(now_ms));
+        let Some(owned) = &mut self.nodes[owner].owned else {
+            return;
+        };
+        for (seq, leases) in &self.live {
+            for lease in leases {
+                if (lease.node, lease.boot) == (holder, boot) && lease.deadline_ms > now_ms {
+                    let left_ms = (lease.deadline_ms - now_ms) * rate.div_ceil(990);
+                    owned.leased.insert(*seq, clock_ms + left_ms + STEP_MS);
+                    self.adopted += 1;
+                }
+            }
+        }
+    }
+
+    fn give(&mut self, at: usize, handing: Handing) {
+        let Handing {
+            seq,
+            deadline_ms,
+            epoch,
+            to,
+            boot,
+        } = handing;
+        let receiver = &self.nodes[to];
+        let is_void = receiver.boot != boot || !receiver.is_alive || receiver.linked_epoch > epoch;
         let node = &self.nodes[at];
         let clock_ms = node.clock_ms(self.now_ms);
-        if clock_ms >= deadline_ms {
+        if clock_ms >= deadline_ms || is_void {
             // A member that gets it takes it for expired.
             return;
         }
         let left_ms = (deadline_ms - clock_ms) * 1_000 / node.rate;
-        let boot = node.boot;
         self.given += 1;
         let others = self.live.entry(seq).or_default();
         others.retain(|other| other.deadline_ms > self.now_ms);
@@ -458,7 +581,7 @@ impl World {
         let ack_ms = self.now_ms + self.random.below(4_000);
         let deadline_ms = self.now_ms + left_ms;
         self.live.entry(seq).or_default().push(Live {
-            node: at,
+            node: to,
             boot,
             deadline_ms,
             ack_ms,
@@ -483,19 +606,20 @@ fn seeds() -> std::ops::Range<u64> {
 
 #[test]
 fn no_event_has_two_live_leases_whatever_happens_to_nodes() {
-    let (mut given, mut takeovers) = (0, 0);
+    let (mut given, mut takeovers, mut adopted) = (0, 0, 0);
     for seed in seeds() {
         let mut world = World::new(seed);
         world.run();
         assert!(world.doubled.is_empty(), "seed {seed}: {:?}", world.doubled);
         given += world.given;
         takeovers += world.takeovers;
+        adopted += world.adopted;
     }
     // It would prove nothing if little happened.
     let count = seeds().end - seeds().start;
     assert!(
-        given > 20 * count && takeovers > count,
-        "{given} leases, {takeovers} takeovers"
+        given > 20 * count && takeovers > count && adopted > count,
+        "{given} leases, {takeovers} takeovers, {adopted} adopted"
     );
 }
 

@@ -112,7 +112,7 @@ impl Host {
                     continue;
                 }
                 Some(answer) = self.answers.next() => answer,
-                _ = beat.tick() => FromOwner::Beat,
+                _ = beat.tick() => FromOwner::Beat { at_ms: self.core.monotonic_ms() },
                 () = closing.closed() => FromOwner::Ended { reason: WireEnded::BusClosed },
             };
             let is_ended = matches!(answer, FromOwner::Ended { .. });
@@ -511,7 +511,12 @@ async fn pass_on(
         let now_ms = core.monotonic_ms();
         let leases = std::iter::once(first).chain(more);
         let leases = leases.map(|taken| granted(&taken, now_ms)).collect();
-        let grants = FromOwner::Grants { member, leases };
+        let at_ms = now_ms;
+        let grants = FromOwner::Grants {
+            member,
+            at_ms,
+            leases,
+        };
         if !sender.send(encode(&grants, &[])).await {
             return;
         }

@@ -97,13 +97,18 @@ pub(crate) enum FromRelay {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub(crate) enum FromOwner {
-    Beat,
+    /// By the monotonic clock of the owner's node, which says how long messages take.
+    Beat {
+        at_ms: u64,
+    },
     Joined {
         request: u64,
         result: Result<(), WireGroupError>,
     },
     Grants {
         member: MemberId,
+        /// As of a beat.
+        at_ms: u64,
         leases: Vec<Grant>,
     },
     Assignment {
@@ -143,7 +148,7 @@ pub(crate) struct Grant {
     pub(crate) number: u64,
     pub(crate) attempt: u32,
     pub(crate) max_attempts: u32,
-    /// What is left of the lease when this is sent. Clocks are not compared.
+    /// What is left of the lease when this is sent.
     pub(crate) left_ms: u64,
     pub(crate) timeout_ms: u64,
 }

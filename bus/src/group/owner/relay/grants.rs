@@ -46,14 +46,15 @@ pub(super) async fn done(reading: &mut Option<GrantedRead>) -> GrantedPage {
 
 impl Owner {
     /// Takes in leases of a member.
-    pub(super) fn granted(&mut self, member: MemberId, leases: Vec<Grant>) {
-        let now_ms = self.now_ms();
+    pub(super) fn granted(&mut self, member: MemberId, at_ms: u64, leases: Vec<Grant>) {
+        let clock_ms = self.relay_mut().clock_ms.unwrap_or_default();
         if !self.members.iter().any(|one| one.id == member) {
             // It left meanwhile, which the other node is told.
             return;
         }
         for grant in leases {
-            let deadline_ms = now_ms.saturating_add(grant.left_ms);
+            let deadline_ms = at_ms.saturating_add(grant.left_ms);
+            let deadline_ms = deadline_ms.saturating_add_signed(clock_ms);
             self.relay_mut().grants.push_back(WaitingGrant {
                 member,
                 grant,
@@ -86,6 +87,7 @@ impl Owner {
         self.relay_mut()
             .grants
             .retain(|one| one.deadline_ms > now_ms);
+        self.release_excess();
         let Some(first) = self.next_grant_with_room() else {
             return;
         };
@@ -110,6 +112,37 @@ impl Owner {
             answer,
             from_seq: first,
         });
+    }
+
+    /// Gives back leases of members that may not have so many any more, such as one whose pull has ended.
+    fn release_excess(&mut self) {
+        let mut waiting: BTreeMap<MemberId, usize> = BTreeMap::new();
+        for one in &self.relay_mut().grants {
+            *waiting.entry(one.member).or_default() += 1;
+        }
+        for (member, count) in waiting {
+            let subscriber = self.members.iter().find(|one| one.id == member);
+            let Some(credit) = subscriber.map(|one| one.subscriber.credit.clone()) else {
+                continue;
+            };
+            let relay = self.relay_mut();
+            let held = relay.held.range((member, 0)..=(member, u64::MAX)).count();
+            let mut excess = (held + count).saturating_sub(credit.limit());
+            if excess == 0 {
+                continue;
+            }
+            let mut leases = Vec::with_capacity(excess);
+            for at in (0..relay.grants.len()).rev() {
+                if excess > 0
+                    && relay.grants[at].member == member
+                    && let Some(one) = relay.grants.remove(at)
+                {
+                    leases.push((one.grant.seq, one.grant.number));
+                    excess -= 1;
+                }
+            }
+            self.send(&FromRelay::Release { member, leases });
+        }
     }
 
     /// The lowest position whose member has room for an event.

@@ -3,7 +3,7 @@
 use crate::group::ownership::record::{NodeRecord, OwnerRecord};
 use crate::group::ownership::validity::Validity;
 use crate::group::ownership::watch::Watch;
-use crate::group::ownership::{Claim, Claims};
+use crate::group::ownership::{Claim, Claims, Via};
 use prombus_store::NodeBoot;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,6 +72,7 @@ pub(super) enum What {
         expect: u64,
         stretch: u64,
         hold_back: Option<(Claim, u64)>,
+        awaited: Option<BTreeSet<Via>>,
     },
 }
 
@@ -96,6 +97,11 @@ pub(super) struct Owned {
     pub(super) leased: BTreeMap<u64, u64>,
     pub(super) hold_back: Option<(Claim, u64)>,
     pub(super) head: u64,
+    /// Nodes whose members it serves, and those of them that are in the record.
+    pub(super) relays: BTreeSet<Via>,
+    pub(super) written_relays: BTreeSet<Via>,
+    /// The nodes that are to tell what their members hold.
+    pub(super) awaited: Option<BTreeSet<Via>>,
 }
 
 pub(super) struct Node {
@@ -114,8 +120,22 @@ pub(super) struct Node {
     pub(super) next_look_ms: u64,
     pub(super) requests: Vec<Request>,
     pub(super) owned: Option<Owned>,
-    /// Decided before a pause, and handed out after it: position and deadline by this node's clock.
-    pub(super) handing_out: Option<(u64, u64)>,
+    /// Decided before a pause, and handed out after it.
+    pub(super) handing_out: Option<Handing>,
+    /// The latest owner that it has told what its members hold: what earlier ones give it is void.
+    pub(super) linked_epoch: u64,
+}
+
+/// A lease that is given.
+#[derive(Clone, Copy)]
+pub(super) struct Handing {
+    pub(super) seq: u64,
+    /// By the owner's clock.
+    pub(super) deadline_ms: u64,
+    pub(super) epoch: u64,
+    /// The node that the member is on, and its boot.
+    pub(super) to: usize,
+    pub(super) boot: u64,
 }
 
 /// A lease as its member has it.
@@ -151,6 +171,10 @@ impl Node {
             hold_ms,
             held: held.map(|(claim, _)| claim),
             released: false,
+            relays: owned.relays.iter().copied().collect(),
+            awaited: held
+                .and(owned.awaited.as_ref())
+                .map(|awaited| awaited.iter().copied().collect()),
         }
     }
 
