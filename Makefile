@@ -17,7 +17,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo) DEBIAN_FRONTEND=noninteractive apt
 HAS_NEXTEST = $(shell cargo nextest --version 2>/dev/null)
 RUN_TESTS = $(if $(HAS_NEXTEST),cargo nextest run --config-file tests/nextest.toml,cargo test --no-fail-fast)
 
-.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash sim openapi fuzz sdk sdk-docs web web-build package doc example bench bench-log bench-server bench-state bench-peers bench-sdk bench-web check-peers clean cluster
+.PHONY: help setup build test fmt fmt-check lint features unit doctest house crash sim openapi fuzz sdk sdk-docs web web-build package doc example bench bench-log bench-server bench-state bench-cluster bench-peers bench-sdk bench-web check-peers clean cluster
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -135,6 +135,9 @@ bench-server: ## Measure the server under load: idle and busy connections, expor
 
 bench-state: ## Measure ack-and-publish transactions, tables in SQLite, rebuilding from snapshots, and reading keys over HTTP
 	cargo run --release $(LOCKED) -p prombus-bench -- state
+
+bench-cluster: ## Measure nodes on NATS JetStream and MongoDB beside one message or insert for each event; servers come from PyPI
+	cargo run --release $(LOCKED) -p prombus-bench -- cluster
 
 # Outside the workspace, so that nothing else builds the clients of NATS and Redis; what both build is shared.
 PEERS_FLAGS := $(LOCKED) --manifest-path bench/peers/Cargo.toml --target-dir target

@@ -35,7 +35,7 @@ pub use cursors::{Cursor, CursorList, Lag, Seek, SeekReply};
 pub use dashboard::{
     Access, Allowed, Attention, Causes, CausesQuery, Finding, FindingKind, GroupPage, GroupRow,
     Histogram, HistogramQuery, History, HistoryQuery, Level, PageQuery, ProjectorSummary,
-    ServerStatus, StoreSummary, TopicPage, TopicRow,
+    ServerStatus, SharedLogSummary, StoreSummary, TopicPage, TopicRow,
 };
 pub use dead_letters::{
     Attempt, DeadLetter, Redrive, RedriveReply, RemoveLettersQuery, RemovedLetters, WhichLetters,

@@ -122,6 +122,29 @@ pub struct StoreSummary {
     /// Why it takes no writes, if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// The log that several servers share, where it is on one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_log: Option<SharedLogSummary>,
+}
+
+/// The log of commits that several servers share, as one of them sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedLogSummary {
+    /// The first position that it holds; what is before it was trimmed.
+    pub first: u64,
+    /// The last position.
+    pub last: u64,
+    /// The last position that is in this server's copy.
+    pub applied: u64,
+    /// Bytes that it takes, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// The position of the newest snapshot; 0 where there is none.
+    pub snapshot: u64,
+    /// When that snapshot was stored, in epoch milliseconds; 0 where there is none.
+    pub snapshot_ms: u64,
+    /// Bytes of commits since the last snapshot was begun.
+    pub bytes_since_snapshot: u64,
 }
 
 /// What a token allows: with all topics, or with those that the query names.

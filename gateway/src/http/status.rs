@@ -7,7 +7,9 @@ use crate::auth::{Action, Coverage};
 use axum::response::Response;
 use prombus::{Pattern, ProjectorInfo, check_group};
 use prombus_api::Code;
-use prombus_api::http::{Access, Allowed, ProjectorSummary, ServerStatus, StoreSummary};
+use prombus_api::http::{
+    Access, Allowed, ProjectorSummary, ServerStatus, SharedLogSummary, StoreSummary,
+};
 
 /// All topics there are or will be.
 const EVERYTHING: &str = "**";
@@ -106,5 +108,14 @@ fn store(call: &Call) -> StoreSummary {
         topics: call.gateway().bus.topics().len() as u64,
         damage: status.damage_count,
         failed: status.failed.map(|cause| cause.to_string()),
+        shared_log: status.copy.map(|copy| SharedLogSummary {
+            first: copy.first,
+            last: copy.last,
+            applied: copy.applied,
+            bytes: copy.log_bytes,
+            snapshot: copy.snapshot,
+            snapshot_ms: copy.snapshot_at_ms,
+            bytes_since_snapshot: copy.bytes_since_snapshot,
+        }),
     }
 }

@@ -214,7 +214,7 @@ fn a_copy_is_shown_where_there_is_one() {
         ("snapshot_timestamp_seconds", "1700000000"),
         ("bytes_since_snapshot", "1234"),
         ("shared_log_round_trip_ms", "1.500"),
-        ("prombus_shared_log_round_trip_seconds", "0.001500"),
+        ("prombus_shared_log_round_trip_seconds", "0.0015"),
     ] {
         assert_eq!(value(&text, sample).as_deref(), Some(expected), "{sample}");
     }

@@ -30,6 +30,10 @@ impl Snapshots for SimulatedLog {
         let log = self.clone();
         Box::pin(async move {
             log.reach().await;
+            let delay = log.log().delay;
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
             let log = log.log();
             if log.is_away {
                 Err(away())

@@ -2,7 +2,7 @@
 
 use crate::servers::Servers;
 use prombus_replicated::nats::{JetStreamLog, NatsUrl};
-use prombus_replicated::{FolderCopy, Options, ReplicatedStore, SharedLog};
+use prombus_replicated::{FolderCopy, OpenCopyError, Options, ReplicatedStore, SharedLog};
 use prombus_store::{
     Batch, Change, Draft, IfExists, ReadFrom, ReadLimit, Store, SystemClock, TopicOptions,
 };
@@ -21,7 +21,13 @@ async fn log(servers: &Servers, options: &str) -> JetStreamLog {
 
 async fn start(servers: &Servers, options: &str, folder: &Path) -> ReplicatedStore {
     let log = Arc::new(log(servers, options).await);
-    let (copy, _) = FolderCopy::open(folder, 5).expect("a copy");
+    // What a start that was given up has under way on other threads may take a moment to end.
+    let (copy, _) = loop {
+        match FolderCopy::open(folder, 5) {
+            Err(OpenCopyError::InUse(_)) => tokio::time::sleep(Duration::from_millis(5)).await,
+            opened => break opened.expect("a copy"),
+        }
+    };
     let options = Options {
         snapshot_bytes: 300_000,
         absent_after: Duration::from_secs(1),
@@ -77,6 +83,11 @@ async fn trimmed_and_joined(servers: &Servers, options: &str) {
     fill(&node, 30).await;
     eventually("the stream is trimmed", || node.replication().first > 5).await;
     fill(&node, 3).await;
+    // Killed while it loads the snapshot, it begins again.
+    for ms in [1, 20, 60, 120] {
+        let starting = start(servers, options, folders[1].path());
+        let _ = tokio::time::timeout(Duration::from_millis(ms), starting).await;
+    }
     let other = start(servers, options, folders[1].path()).await;
     let bounds = log(servers, options).await.bounds().await.expect("bounds");
     assert!(bounds.first > 5, "{bounds:?}");
@@ -86,10 +97,6 @@ async fn trimmed_and_joined(servers: &Servers, options: &str) {
     node.barrier().await.expect("caught up");
     assert_eq!(other.replication().digest, node.replication().digest);
     let snapshots = log(servers, options).await.snapshots().expect("snapshots");
-    eventually("only the newest is kept", || {
-        node.replication().snapshot > 0
-    })
-    .await;
     let listed = snapshots.list().await.expect("a list");
     assert!(listed.contains(&node.replication().snapshot), "{listed:?}");
 }

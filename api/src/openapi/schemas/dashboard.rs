@@ -8,6 +8,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("History", history()),
         ("ServerStatus", status()),
         ("StoreSummary", store()),
+        ("SharedLogSummary", shared_log()),
         ("ProjectorSummary", projector()),
         ("Access", access()),
         ("NodeList", nodes()),
@@ -178,7 +179,34 @@ fn store() -> Value {
             ("topics", count("Topics in it.")),
             ("damage", count("Findings of damage.")),
         ],
-        vec![("failed", text("Why it takes no writes, if it does not."))],
+        vec![
+            ("failed", text("Why it takes no writes, if it does not.")),
+            ("shared_log", reference("SharedLogSummary")),
+        ],
+    )
+}
+
+fn shared_log() -> Value {
+    object(
+        "The log of commits that several servers share, as this one sees it.",
+        vec![
+            ("first", count("The first position that it holds.")),
+            ("last", count("The last position.")),
+            ("applied", count("The last position in this server's copy.")),
+            (
+                "snapshot",
+                count("The position of the newest snapshot; 0 where there is none."),
+            ),
+            (
+                "snapshot_ms",
+                count("When that snapshot was stored; 0 where there is none."),
+            ),
+            (
+                "bytes_since_snapshot",
+                count("Bytes of commits since the last snapshot was begun."),
+            ),
+        ],
+        vec![("bytes", count("Bytes that it takes, where that is known."))],
     )
 }
 

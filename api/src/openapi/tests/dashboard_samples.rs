@@ -59,6 +59,10 @@ pub(super) fn samples(
         ("Node", reply(&nodes().nodes[0])),
         ("ServerStatus", reply(&status())),
         ("StoreSummary", reply(&status().store)),
+        (
+            "SharedLogSummary",
+            reply(&status().store.and_then(|store| store.shared_log)),
+        ),
         ("ProjectorSummary", reply(&status().projectors[0])),
         ("Access", reply(&status().access)),
         ("Attention", reply(&attention)),
@@ -130,6 +134,15 @@ fn status() -> ServerStatus {
             topics: 1,
             damage: 1,
             failed: Some(text()),
+            shared_log: Some(SharedLogSummary {
+                first: 1,
+                last: 1,
+                applied: 1,
+                bytes: Some(1),
+                snapshot: 1,
+                snapshot_ms: 1,
+                bytes_since_snapshot: 1,
+            }),
         }),
         projectors: vec![ProjectorSummary {
             name: text(),
