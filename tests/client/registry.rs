@@ -1,7 +1,7 @@
 //! Schemas, schedules, shadow groups, comparisons and searches through the client.
 
 use super::*;
-use prombus_client::{DiffQuery, FindBy, FindQuery, Pace, SchedulesQuery, Shadow, TopicConfig};
+use prombus_client::{DiffQuery, FindBy, FindQuery, Pace, SchedulesQuery, Shadow};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn schemas_are_checked_registered_read_and_removed() {
