@@ -314,9 +314,10 @@ impl World {
             epoch = owner.epoch;
             let mut holders = owner.holders(grace);
             holders.retain(|via| via.node != node.id && !self.is_gone(*via));
-            held = match holders.is_empty() {
-                true => None,
-                false => owner.held(true, group.tail),
+            held = if holders.is_empty() {
+                None
+            } else {
+                owner.held(true, group.tail)
             };
             awaited = Some(holders);
         }
