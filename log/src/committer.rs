@@ -1,5 +1,5 @@
 //! The writing side of an open log: admission into the write buffer, the writer of the active segment, and the commit
-//! cycle that makes batches durable. Its methods are in `writer.rs`, `sync_thread.rs`, `prepare.rs`, `reserve.rs` and
+//! cycle that makes batches durable. Its methods are in `writer/commit_cycle.rs`, `sync_thread.rs`, `prepare.rs`, `reserve.rs` and
 //! `append.rs`.
 //!
 //! The order of a log's locks: sealing, rewriting, rebuilding, then cycle, then writer, then buffer, then view, then the

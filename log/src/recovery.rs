@@ -10,6 +10,7 @@ mod inventory;
 mod lost;
 mod positions;
 mod reindex;
+mod report;
 mod salvage;
 mod segment_scan;
 mod settle;
@@ -18,6 +19,7 @@ mod state;
 pub(crate) use event_scan::scan_events;
 pub(crate) use folder::check_log;
 pub(crate) use reindex::{reindex, write_index};
+pub use report::{CutTail, OpenError, OpenReport};
 pub(crate) use salvage::salvage_events;
 pub(crate) use segment_scan::SegmentScan;
 
@@ -46,7 +48,7 @@ use crate::writer::{Writer, create_segment};
 use folder::{check_folder, read_header};
 use inventory::Inventory;
 use lost::Suspects;
-use prombus_store::{Damage, DamageKind, DamagedEvent};
+use prombus_store::{Damage, DamageKind};
 use reindex::OldIndex;
 use salvage::salvage_active;
 use segment_scan::CHECKPOINT_BYTES;
@@ -62,73 +64,6 @@ use std::sync::atomic::AtomicU64;
 pub(crate) const CUT_TAIL_NAME: &str = "cut-tail.bytes";
 
 const WRITE_AGAIN_BYTES: u64 = 1 << 20;
-
-/// Why a folder could not be opened as a log. Nothing in it was changed.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The folder holds something else.
-    #[error("the folder holds files but no log: {found} is none of ours; choose an empty folder")]
-    NotALog {
-        /// One of the files.
-        found: String,
-    },
-    /// Nothing is there, and nothing was to be made.
-    #[error("the folder holds no log")]
-    NoLog,
-    /// A newer prombus wrote it.
-    #[error(
-        "the log has format {version}, this version reads up to {readable}; use a newer prombus"
-    )]
-    NewerFormat {
-        /// The format that was found.
-        version: u16,
-        /// The newest one this code reads.
-        readable: u16,
-    },
-    /// Another process has it open.
-    #[error("another process has this log open")]
-    InUse,
-    /// The folder holds a copy of another log.
-    #[error("the folder holds a copy of log {found:016x}, not of {expected:016x}")]
-    OtherLog {
-        /// The id of the log it is a copy of.
-        found: u64,
-        /// The id that was asked for.
-        expected: u64,
-    },
-    /// An option is larger than the format allows.
-    #[error("{name} may be at most {limit}")]
-    OptionTooLarge {
-        /// The option's name.
-        name: &'static str,
-        /// Its bound.
-        limit: u64,
-    },
-    /// The disk failed.
-    #[error("opening the log failed: {0}")]
-    Io(#[from] io::Error),
-}
-
-/// What opening a log found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OpenReport {
-    /// All damage that is known, new and old.
-    pub damage: Vec<Damage>,
-    /// The unacknowledged tail that was cut off.
-    pub cut_tail: Option<CutTail>,
-}
-
-/// Bytes at the end of the log that were not whole. No answer was given for what they held, unless the disk itself
-/// damaged them; they are kept in `cut-tail.bytes`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CutTail {
-    /// The segment.
-    pub segment: u64,
-    /// How many bytes were cut.
-    pub bytes: u64,
-    /// The events that can be told from them.
-    pub events: Vec<DamagedEvent>,
-}
 
 /// A log while it is being opened.
 pub(crate) struct Opening {
