@@ -382,6 +382,9 @@ impl Owner {
                     WireEnded::TopicDeleted => Ended::TopicDeleted,
                     WireEnded::GroupRemoved => Ended::GroupRemoved,
                 };
+                if reason == Ended::GroupRemoved {
+                    self.confirm_removal();
+                }
                 return Some(Relayed::Stop(Stop::Abandoning(reason)));
             }
             answer => return self.answered(answer),

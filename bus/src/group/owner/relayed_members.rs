@@ -78,10 +78,12 @@ impl Owner {
         let is_held = ownership
             .held
             .is_some_and(|(_, until_ms)| now_ms < until_ms);
-        if !is_held || now_ms < ownership.look_ms {
-            return;
+        if !is_held {
+            // Time has ended what they may hold.
+            ownership.awaited = None;
         }
-        let Some(awaited) = ownership.awaited.clone() else {
+        let awaited = ownership.awaited.clone();
+        let Some(awaited) = awaited.filter(|_| now_ms >= ownership.look_ms) else {
             return;
         };
         ownership.look_ms = now_ms + LOOK_INTERVAL_MS;

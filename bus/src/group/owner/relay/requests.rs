@@ -32,6 +32,7 @@ pub(super) enum Request {
     Explain(Reply<Explanation>),
     Seek(Reply<SeekEffect>),
     Change(Reply<()>),
+    Remove(Reply<()>),
 }
 
 /// An event that is being settled, or whose lease is being extended.
@@ -177,7 +178,7 @@ impl Owner {
                 Some(settings) => (Request::Change(reply), WireCommand::Configure(settings)),
                 None => return drop(reply.send(Err(self.elsewhere()))),
             },
-            Command::Remove(_, reply) => (Request::Change(reply), WireCommand::Remove),
+            Command::Remove(_, reply) => (Request::Remove(reply), WireCommand::Remove),
             Command::Abandon(_, reply) => return drop(reply.send(Ok(()))),
             // It would be relayed twice.
             Command::Reported(_) => return,
@@ -295,6 +296,15 @@ impl Owner {
         None
     }
 
+    /// The group is gone, as was asked: that may be heard of before the answer.
+    pub(super) fn confirm_removal(&mut self) {
+        for (_, request) in std::mem::take(&mut self.relay_mut().requests) {
+            if let Request::Remove(reply) = request {
+                let _ = reply.send(Ok(()));
+            }
+        }
+    }
+
     fn joined(&mut self, join: Join, reply: Reply<Membership>, result: Result<(), GroupError>) {
         let membership = match (result, self.command_sender()) {
             (Err(error), _) => Err(error),
@@ -372,8 +382,12 @@ fn replied(request: Request, result: Result<WireReply, GroupError>) {
         (Request::Explain(reply), Err(error)) => drop(reply.send(Err(error))),
         (Request::Seek(reply), Ok(WireReply::Effect(effect))) => drop(reply.send(Ok(effect))),
         (Request::Seek(reply), Err(error)) => drop(reply.send(Err(error))),
-        (Request::Change(reply), Ok(WireReply::Done)) => drop(reply.send(Ok(()))),
-        (Request::Change(reply), Err(error)) => drop(reply.send(Err(error))),
+        (Request::Change(reply) | Request::Remove(reply), Ok(WireReply::Done)) => {
+            drop(reply.send(Ok(())));
+        }
+        (Request::Change(reply) | Request::Remove(reply), Err(error)) => {
+            drop(reply.send(Err(error)));
+        }
         _ => {}
     }
 }
