@@ -28,6 +28,15 @@ const LOG_ROWS: [&str; 15] = [
 /// Those of state that need no server.
 const STATE_ROWS: [&str; 3] = ["atomic", "changelog", "rebuild"];
 
+/// Those of clusters; the one on MongoDB needs a server that takes long to install.
+const CLUSTER_ROWS: [&str; 5] = [
+    "cluster-publish",
+    "cluster-single",
+    "cluster-consume",
+    "cluster-cold",
+    "cluster-lag",
+];
+
 fn bench(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_prombus-bench"))
         .args(arguments)
@@ -45,6 +54,14 @@ fn every_row_of_the_log_has_figures() {
 #[test]
 fn every_row_of_state_has_figures() {
     check_figures(&["state", "--rows", &STATE_ROWS.join(",")], &STATE_ROWS);
+}
+
+#[test]
+fn every_row_of_clusters_on_nats_has_figures() {
+    check_figures(
+        &["cluster", "--rows", &CLUSTER_ROWS.join(",")],
+        &CLUSTER_ROWS,
+    );
 }
 
 fn check_figures(arguments: &[&str], rows: &[&str]) {

@@ -127,14 +127,15 @@ impl Runner {
             }
             let has_follower = self.follower.is_some();
             tokio::select! {
+                // What is due comes first: on a busy log there is always another message.
                 biased;
+                _ = ticks.tick() => self.tick(),
+                done = self.upkeep.next() => self.kept_up(done),
                 entry = next_of(&mut self.follower), if has_follower => self.follow(entry).await,
                 answer = of(&mut self.append) => self.appended(answer).await,
                 bounds = of(&mut self.probe) => self.probed(bounds),
-                done = self.upkeep.next() => self.kept_up(done),
                 loaded = loaded(&mut self.loading) => self.go_on(loaded).await,
                 () = self.queue.filled(), if self.flight.is_none() => {}
-                _ = ticks.tick() => self.tick(),
             }
         }
     }
