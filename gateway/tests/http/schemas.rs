@@ -357,6 +357,9 @@ async fn other_versions_go_only_where_the_token_may_publish() {
     let server = Running::with_scopes(GatewayOptions::default()).await;
     let mut client = server.client().await;
     let body = r#"{"payload":1,"also_publish":[{"topic":"new","payload":1}]}"#;
-    let refused = client.post("/publish/old?envelope=1", body).await;
-    refused.is_error(403, "forbidden");
+    let token = [("authorization", "Bearer publish:old")];
+    let target = "/publish/old?envelope=1";
+    let refused = client.request("POST", target, &token, body.as_bytes());
+    refused.await.is_error(403, "forbidden");
+    assert!(server.bus().topic("old").is_err(), "nothing was stored");
 }
