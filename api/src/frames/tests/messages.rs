@@ -12,11 +12,11 @@ fn is_json(text: &str) -> bool {
 }
 
 /// What was passed on unchecked.
-fn payloads<'a>(frame: &ClientFrame<'a>) -> Vec<&'a str> {
+fn payloads<'a>(frame: &'a ClientFrame<'_>) -> Vec<&'a str> {
     match &frame.request {
         Request::Publish(publish) => {
             let others = publish.options.also_publish.iter();
-            let others = others.map(|also| also.payload);
+            let others = others.map(|also| &*also.payload);
             std::iter::once(publish.payload).chain(others).collect()
         }
         Request::Ack(ack) => ack.publish.iter().map(|publish| publish.payload).collect(),
