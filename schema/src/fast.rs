@@ -24,9 +24,10 @@ pub(crate) struct FastSchema {
     root: Node,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Node {
     /// Everything fits.
+    #[default]
     Any,
     /// Nothing does.
     Never,
@@ -94,12 +95,6 @@ struct ObjectRules {
     others: Node,
     min: usize,
     max: Option<usize>,
-}
-
-impl Default for Node {
-    fn default() -> Self {
-        Self::Any
-    }
 }
 
 impl Default for Kinds {

@@ -63,11 +63,9 @@ impl Run {
     /// Publishes some of what is due now.
     pub(super) async fn publish_due(&mut self) -> Outcome {
         let now_ms = self.core.now_ms();
-        while let Some((_, due)) = self
-            .deferred
-            .pop_front_if(|(retry_ms, _)| *retry_ms <= now_ms)
-        {
-            self.index.put_back(&due);
+        while let Some((_, due)) = self.deferred.front().filter(|(at_ms, _)| *at_ms <= now_ms) {
+            self.index.put_back(due);
+            self.deferred.pop_front();
         }
         let due = self.index.take_due(now_ms, MAX_DUE);
         if due.is_empty() {

@@ -473,3 +473,29 @@ async fn options_that_are_not_for_scheduled_events_are_refused() {
     );
     assert!(bus.store().topics().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_the_store_does_not_take_does_not_hold_up_the_others() {
+    let clock = Arc::new(ManualClock::at(START_MS));
+    let store = Arc::new(MemoryStore::with_limit(clock.clone(), 200_000));
+    let lab = Lab { clock, store };
+    let bus = lab.bus();
+    let huge = format!("\"{}\"", "x".repeat(120_000));
+    for (topic, payload) in [("first", "1"), ("huge", &huge), ("last", "2")] {
+        let options = PublishOptions::default();
+        let scheduled = bus
+            .schedule(topic, payload, &options, &after(MINUTE_MS))
+            .await;
+        scheduled.expect("scheduled");
+    }
+    lab.pass(MINUTE_MS).await;
+    assert_eq!(read_all(&bus, "first").await.len(), 1);
+    assert_eq!(read_all(&bus, "last").await.len(), 1);
+    assert_eq!(bus.schedule_counts(), (1, 2), "it waits for room");
+    bus.schedule("later", "3", &PublishOptions::default(), &after(1))
+        .await
+        .expect("scheduled");
+    lab.pass(MINUTE_MS).await;
+    assert_eq!(read_all(&bus, "later").await.len(), 1);
+    assert_eq!(bus.schedule_counts(), (1, 3), "it is not given up");
+}

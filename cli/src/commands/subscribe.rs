@@ -80,8 +80,10 @@ impl Subscribe {
     }
 
     async fn subscribe(&self, client: &Client) -> anyhow::Result<Subscription> {
-        let mut options = SubscribeOptions::default();
-        options.upcast = self.upcast;
+        let mut options = SubscribeOptions {
+            upcast: self.upcast,
+            ..SubscribeOptions::default()
+        };
         if let Some(position) = self.position.resolve()? {
             options.from = position;
         }

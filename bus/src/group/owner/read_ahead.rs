@@ -134,11 +134,10 @@ impl Owner {
         } else {
             // What is not claimed yet is read when the claim is written.
             self.awaiting_tail = unread == 0 && is_claimed;
-            let is_waiting = is_full
-                || wanted > 0
-                || self.state.has_missing()
-                || self.state.has_blocked_events();
-            if is_waiting {
+            // What is blocked by its key waits for an acknowledgement and not for room.
+            let has_parked =
+                self.state.partition_count().is_some() && self.state.has_blocked_events();
+            if is_full || wanted > 0 || self.state.has_missing() || has_parked {
                 self.queue_for_credit()
             } else {
                 self.leave_credit_queues()

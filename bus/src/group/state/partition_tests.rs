@@ -292,6 +292,26 @@ impl World {
         Ok(())
     }
 
+    fn confirm(&mut self, member: MemberId) -> Result<(), TestCaseError> {
+        let known = self.members.get_mut(&member).expect("it is there");
+        let revoked: Vec<u32> = std::mem::take(&mut known.revoked).into_keys().collect();
+        self.state.confirm_revoked(member, &revoked);
+        // What it still has is told by the state.
+        let state = &self.state;
+        self.held.retain(|held| {
+            state
+                .lease_of(held.seq)
+                .is_some_and(|lease| lease.number == held.number)
+        });
+        for held in self.held.iter().filter(|held| held.member == member) {
+            let partition = self.events[held.seq as usize - 1].1;
+            let is_steady =
+                partition < self.partitions && self.now_ms >= self.last_change_ms + ACK_TIMEOUT_MS;
+            prop_assert!(!is_steady || !revoked.contains(&partition));
+        }
+        Ok(())
+    }
+
     fn step(&mut self, op: Op) -> Result<(), TestCaseError> {
         match op {
             Op::Publish { key } => {
@@ -337,23 +357,7 @@ impl World {
             }
             Op::Confirm { member } => {
                 if let Some(member) = self.member(member) {
-                    let known = self.members.get_mut(&member).expect("it is there");
-                    let revoked: Vec<u32> =
-                        std::mem::take(&mut known.revoked).into_keys().collect();
-                    self.state.confirm_revoked(member, &revoked);
-                    // What it still has is told by the state.
-                    let state = &self.state;
-                    self.held.retain(|held| {
-                        state
-                            .lease_of(held.seq)
-                            .is_some_and(|lease| lease.number == held.number)
-                    });
-                    for held in self.held.iter().filter(|held| held.member == member) {
-                        let partition = self.events[held.seq as usize - 1].1;
-                        let is_steady = partition < self.partitions
-                            && self.now_ms >= self.last_change_ms + ACK_TIMEOUT_MS;
-                        prop_assert!(!is_steady || !revoked.contains(&partition));
-                    }
+                    self.confirm(member)?;
                 }
             }
             Op::Advance { by_ms } => self.now_ms += by_ms,

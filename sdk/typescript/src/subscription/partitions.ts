@@ -206,11 +206,9 @@ export class Partitions implements DeliveryQueue {
     while (isBusy(UNNUMBERED) || [...lost].some(isBusy)) await new Promise<void>((tell) => this.#onFinished.push(tell));
     const revoked = [...lost].sort(ascending);
     lost.clear();
-    try {
-      await this.#hooks.onRevoked?.(revoked, topic);
-    } finally {
-      for (const partition of revoked) told.delete(partition);
-    }
+    // Before the hook, so that another break meanwhile does not call it again.
+    for (const partition of revoked) told.delete(partition);
+    await this.#hooks.onRevoked?.(revoked, topic);
     this.#confirm(topic, revoked.filter((partition) => toConfirm.delete(partition)));
   }
 

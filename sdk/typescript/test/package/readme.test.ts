@@ -17,7 +17,7 @@ test("the snippets of the README are type-checked and run", async (context) => {
   const text = readFileSync(join(PACKAGE, "README.md"), "utf8");
   const snippets = [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code ?? "");
   assert.ok(snippets.length >= 8, `${snippets.length} snippets`);
-  const server = await Server.start(context, { store: "memory:" });
+  const server = await Server.start(context, { store: "memory:", config: '[[topics]]\nname = "orders"\npartitions = 16\n' });
   mkdirSync(FOLDER, { recursive: true });
   const files = snippets.map((code, at) => {
     const file = join(FOLDER, `snippet_${at + 1}.ts`);
