@@ -11,7 +11,8 @@ mod cursor;
 mod tests;
 
 use cursor::{Cursor, Number, Text};
-use regex::Regex;
+use jsonschema::Validator;
+use serde_json::Value;
 
 /// The most names of one object that are compiled: their presence is one bit each.
 const MAX_NAMES: usize = 64;
@@ -19,12 +20,11 @@ const MAX_NAMES: usize = 64;
 const MAX_DEPTH: usize = 64;
 
 /// A schema whose keywords are all known here.
-#[derive(Debug)]
 pub(crate) struct FastSchema {
     root: Node,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 enum Node {
     /// Everything fits.
     #[default]
@@ -35,7 +35,7 @@ enum Node {
 }
 
 /// What one place of a payload has to be.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Rules {
     kinds: Kinds,
     /// One of these scalars, where there is an `enum` or a `const`.
@@ -72,21 +72,21 @@ struct Bound {
     is_exclusive: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct TextRules {
     min_chars: usize,
     max_chars: Option<usize>,
-    pattern: Option<Regex>,
+    pattern: Option<Validator>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct ListRules {
     items: Node,
     min: usize,
     max: Option<usize>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct ObjectRules {
     /// Names with what they hold, in the order in which most payloads have them.
     names: Vec<(String, Node)>,
@@ -323,7 +323,7 @@ impl TextRules {
             let chars = text.chars().count();
             chars >= self.min_chars && self.max_chars.is_none_or(|max| chars <= max)
         };
-        let is_matched = |pattern: &Regex| pattern.is_match(text);
+        let is_matched = |pattern: &Validator| pattern.is_valid(&Value::from(text));
         let is_bounded = self.min_chars > 0 || self.max_chars.is_some();
         (!is_bounded || has_length()).then_some(())?;
         self.pattern.as_ref().is_none_or(is_matched).then_some(())

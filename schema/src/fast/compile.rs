@@ -1,9 +1,8 @@
 //! From a schema to rules, where every keyword is one that is known here.
 
 use super::{Bound, FastSchema, Kinds, MAX_NAMES, Node, ObjectRules, Rules, Scalar};
-use crate::validator::MAX_PATTERN_PROGRAM_BYTES;
-use regex::{Regex, RegexBuilder};
-use serde_json::{Map, Value};
+use crate::validator::options;
+use serde_json::{Map, Value, json};
 
 /// Keywords that decide nothing; formats are not validated.
 const ANNOTATIONS: [&str; 12] = [
@@ -20,9 +19,6 @@ const ANNOTATIONS: [&str; 12] = [
     "readOnly",
     "writeOnly",
 ];
-/// Characters of patterns that mean something else to `regex` than to ECMA 262, or more than is worth knowing here.
-const FOREIGN: [&str; 7] = ["\\", ".", "(?", "&&", "--", "~~", "[["];
-
 impl FastSchema {
     /// Compiles a schema; `None` where it has anything that is not known here.
     pub(crate) fn compile(root: &Value) -> Option<Self> {
@@ -138,29 +134,9 @@ fn count(value: &Value) -> Option<usize> {
     usize::try_from(value.as_u64()?).ok()
 }
 
-fn pattern(text: &str) -> Option<Regex> {
-    let is_foreign = FOREIGN.iter().any(|part| text.contains(part));
-    if is_foreign || !has_plain_classes(text) {
-        return None;
-    }
-    let mut builder = RegexBuilder::new(text);
-    builder.size_limit(MAX_PATTERN_PROGRAM_BYTES);
-    builder.dfa_size_limit(MAX_PATTERN_PROGRAM_BYTES);
-    builder.build().ok()
-}
-
-/// Whether every class is closed before the next one opens and holds something, so that all engines read it alike.
-fn has_plain_classes(pattern: &str) -> bool {
-    let mut parts = pattern.split('[');
-    let is_outside_plain = |text: &str| !text.contains(']');
-    let begins_plain = parts.next().is_none_or(is_outside_plain);
-    begins_plain
-        && parts.all(|part| match part.split_once(']') {
-            Some((class, rest)) => {
-                !class.trim_start_matches('^').is_empty() && is_outside_plain(rest)
-            }
-            None => false,
-        })
+/// Patterns are the library's, so that both read them alike.
+fn pattern(text: &str) -> Option<jsonschema::Validator> {
+    options().build(&json!({ "pattern": text })).ok()
 }
 
 /// Names that are described or required; others are what `additionalProperties` says.
