@@ -58,6 +58,10 @@ pub(super) struct Request {
 }
 
 #[derive(Clone)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a node has a few of them under way"
+)]
 pub(super) enum What {
     Beat {
         beat: u64,
