@@ -19,6 +19,10 @@ const ANNOTATIONS: [&str; 12] = [
     "readOnly",
     "writeOnly",
 ];
+
+/// Below this every whole number is a float of its own: 2 to the power of 53.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+
 impl FastSchema {
     /// Compiles a schema; `None` where it has anything that is not known here.
     pub(crate) fn compile(root: &Value) -> Option<Self> {
@@ -123,9 +127,12 @@ fn restrict(rules: &mut Rules, values: &[Value]) -> Option<()> {
 }
 
 fn bound(value: &Value, is_exclusive: bool) -> Option<Bound> {
+    let number = value.as_f64()?;
+    // A fraction of zero, as in 2.0, is a whole number too; beyond this not every one has a float of its own.
+    let is_whole = number.fract() == 0.0 && number.abs() < MAX_EXACT;
     Some(Bound {
-        value: value.as_f64()?,
-        whole: value.as_i64(),
+        value: number,
+        whole: value.as_i64().or(is_whole.then_some(number as i64)),
         is_exclusive,
     })
 }

@@ -48,7 +48,7 @@ impl Queues {
     /// The same for one queue. Nothing of a partition is ready while an earlier event of it has to be read again.
     pub(super) fn ready_in(&self, at: u16) -> usize {
         let queue = &self.all[usize::from(at)];
-        let is_behind = |missing: &u64| queue.next_ready().is_some_and(|next| *missing < next);
+        let is_behind = |missing: &u64| queue.first_ready().is_some_and(|first| *missing < first);
         if self.is_ordered && queue.missing.first().is_some_and(is_behind) {
             0
         } else {
@@ -68,8 +68,18 @@ impl Queues {
         queue.returning.values().chain(&queue.fresh)
     }
 
+    /// Adds an event that is ready for the first time. Where the number of partitions has changed, what was parked before
+    /// that may come behind later events of the queue, and takes its place among those that are ready again.
     pub(super) fn push_fresh(&mut self, at: u16, event: StoredEvent) {
-        self.all[usize::from(at)].fresh.push_back(event);
+        let queue = &mut self.all[usize::from(at)];
+        let is_late = queue
+            .fresh
+            .back()
+            .is_some_and(|last| last.seq() > event.seq());
+        if self.is_ordered && is_late {
+            return self.push_returning(at, event);
+        }
+        queue.fresh.push_back(event);
         self.ready += 1;
     }
 
@@ -80,14 +90,18 @@ impl Queues {
         self.ready += usize::from(replaced.is_none());
     }
 
-    /// The next event of a queue: those that come back first, then new ones in log order.
+    /// The next event of a queue: of a partition the first in log order, else those that come back, then new ones.
     pub(super) fn pop(&mut self, at: u16) -> Option<StoredEvent> {
         if self.ready_in(at) == 0 {
             return None;
         }
         let queue = &mut self.all[usize::from(at)];
-        let returning = queue.returning.pop_first().map(|(_, event)| event);
-        let event = returning.or_else(|| queue.fresh.pop_front())?;
+        let event = if self.is_ordered && queue.is_fresh_first() {
+            queue.fresh.pop_front()?
+        } else {
+            let returning = queue.returning.pop_first().map(|(_, event)| event);
+            returning.or_else(|| queue.fresh.pop_front())?
+        };
         self.ready -= 1;
         Some(event)
     }
@@ -156,9 +170,16 @@ impl Queues {
 }
 
 impl Queue {
-    /// The position of what is leased next.
-    fn next_ready(&self) -> Option<u64> {
+    /// The lowest position that is ready.
+    fn first_ready(&self) -> Option<u64> {
         let returning = self.returning.keys().next().copied();
-        returning.or_else(|| self.fresh.front().map(StoredEvent::seq))
+        let fresh = self.fresh.front().map(StoredEvent::seq);
+        returning.into_iter().chain(fresh).min()
+    }
+
+    /// Whether the first in log order is one that is ready for the first time.
+    fn is_fresh_first(&self) -> bool {
+        let fresh = self.fresh.front().map(StoredEvent::seq);
+        fresh.is_some() && fresh == self.first_ready()
     }
 }
