@@ -17,7 +17,8 @@ pub use facts::{
     UnknownSchedule, UnknownSchema,
 };
 pub use operations::{
-    AckPublishError, AdminError, GroupError, OpenError, PublishError, SettleError, SubscribeError,
+    AckPublishError, AdminError, GroupError, OpenError, OpenUrlError, PublishError, SettleError,
+    SubscribeError,
 };
 pub use prombus_consume::DedupeError;
 pub use prombus_schema::{Incompatible, InvalidSchema};

@@ -8,7 +8,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // `prombus_log::FileStore::open(folder)` keeps events on disk.
+//! // `Bus::open_url("file:./data", …)` keeps events on disk, with the feature `file`.
 //! let store = MemoryStore::new(Arc::new(SystemClock));
 //! let bus = Bus::open(Arc::new(store), BusOptions::default())?;
 //!

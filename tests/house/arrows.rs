@@ -67,7 +67,13 @@ const ROOMS: &[Room] = &[
     room(
         "prombus",
         "bus",
-        Uses::Only(&["prombus-consume", "prombus-schema", "prombus-store"]),
+        // The log only behind the feature `file`, for `Bus::open_url`.
+        Uses::Only(&[
+            "prombus-consume",
+            "prombus-log",
+            "prombus-schema",
+            "prombus-store",
+        ]),
     ),
     room("prombus-api", "api", Uses::Only(&[])),
     room(

@@ -21,6 +21,29 @@ pub enum OpenError {
     NoRuntime,
 }
 
+/// Why a bus could not be opened by the URL of its store.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum OpenUrlError {
+    /// No store of this kind is built in.
+    #[error(
+        "{url:?} is no store of this build; use memory: or file:PATH with the features `memory` and `file`, \
+         or open another store and give it to Bus::open"
+    )]
+    UnknownStore {
+        /// The URL.
+        url: String,
+    },
+    /// The store could not be opened.
+    #[error("cannot open the store: {cause}")]
+    Store {
+        /// What the store said.
+        cause: String,
+    },
+    /// The bus could not be opened on it.
+    #[error(transparent)]
+    Bus(#[from] OpenError),
+}
+
 /// Why an event was not published.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[allow(
