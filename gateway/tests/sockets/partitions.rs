@@ -1,7 +1,7 @@
 //! Partitions over the wire: ASSIGN before the events of a partition, REVOKE, and REVOKED as the answer to it.
 
 use crate::support::{Socket, serve, settle};
-use prombus::TopicConfig;
+use prombus::{Bus, TopicConfig};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -17,6 +17,19 @@ async fn frame_of(socket: &mut Socket, op: &str) -> Value {
     }
 }
 
+/// Makes a topic of eight partitions and publishes so many events to it, each with a key of its own.
+async fn publish_to_partitions(bus: &Bus, socket: &mut Socket, events: u64) {
+    let config = TopicConfig {
+        partitions: Some(8),
+        ..TopicConfig::default()
+    };
+    bus.create_topic("t", &config).await.expect("made");
+    for number in 0..events {
+        let frame = json!({"op":"PUBLISH","topic":"t","payload":number,"opts":{"key":format!("k{number}")}});
+        assert_eq!(socket.ask(frame).await["op"], "OK");
+    }
+}
+
 fn numbers(frame: &Value) -> BTreeSet<u64> {
     let partitions = frame["partitions"].as_array().expect("a list");
     partitions.iter().filter_map(Value::as_u64).collect()
@@ -25,17 +38,9 @@ fn numbers(frame: &Value) -> BTreeSet<u64> {
 #[tokio::test]
 async fn partitions_are_assigned_before_their_events_and_handed_over_when_confirmed() {
     let served = serve().await;
-    let config = TopicConfig {
-        partitions: Some(8),
-        ..TopicConfig::default()
-    };
     let bus = served.gateway.bus();
-    bus.create_topic("t", &config).await.expect("made");
     let mut one = served.connect().await;
-    for number in 0..20 {
-        let frame = json!({"op":"PUBLISH","topic":"t","payload":number,"opts":{"key":format!("k{number}")}});
-        assert_eq!(one.ask(frame).await["op"], "OK");
-    }
+    publish_to_partitions(bus, &mut one, 20).await;
     let options = json!({"from":"earliest","partitioned":true});
     let subscribe = |options: &Value| json!({"op":"SUBSCRIBE","topic":"t","group":"g","opts":options,"corr":"s"});
     one.send(subscribe(&options)).await;
@@ -97,17 +102,9 @@ async fn partitions_are_assigned_before_their_events_and_handed_over_when_confir
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_settled_before_revoked_is_not_handed_over() {
     let served = serve().await;
-    let config = TopicConfig {
-        partitions: Some(8),
-        ..TopicConfig::default()
-    };
     let bus = served.gateway.bus();
-    bus.create_topic("t", &config).await.expect("made");
     let mut one = served.connect().await;
-    for number in 0..90 {
-        let frame = json!({"op":"PUBLISH","topic":"t","payload":number,"opts":{"key":format!("k{number}")}});
-        assert_eq!(one.ask(frame).await["op"], "OK");
-    }
+    publish_to_partitions(bus, &mut one, 90).await;
     let options = json!({"from":"earliest","partitioned":true});
     one.send(json!({"op":"SUBSCRIBE","topic":"t","group":"g","opts":options,"corr":"s"}))
         .await;
