@@ -91,6 +91,8 @@ export class ConnectionLostError extends PrombusError {
 }
 export class QueueFullError extends PrombusError {
 }
+export class HookFailedError extends PrombusError {
+}
 export class BadOptionError extends PrombusError {
 }
 const CLASSES = {
@@ -133,6 +135,7 @@ const CLASSES = {
     unknown_outcome: UnknownOutcomeError,
     connection_lost: ConnectionLostError,
     queue_full: QueueFullError,
+    hook_failed: HookFailedError,
     bad_option: BadOptionError,
 };
 export function errorFor(code, message, details) {

@@ -4,10 +4,10 @@ const DEFAULT_PAGE = 1_000;
 const MAX_STALLS = 5;
 const MAX_LINE_CHARS = 64 << 20;
 export async function* replay(http, topic, options) {
-    const { from = "earliest", ts, afterId, seq, pageSize = DEFAULT_PAGE, limit = Infinity, signal } = options;
+    const { from = "earliest", ts, afterId, seq, pageSize = DEFAULT_PAGE, limit = Infinity, upcast, signal } = options;
     let start = { from, ts, afterId, seq };
     for (let left = limit; left > 0;) {
-        const query = { topic, ...start, limit: Math.min(pageSize, left) };
+        const query = { topic, ...start, limit: Math.min(pageSize, left), upcast: upcast ? 1 : undefined };
         const page = await http.json({ path: "/replay", query, signal });
         yield* page.events;
         left -= page.events.length;
@@ -17,11 +17,11 @@ export async function* replay(http, topic, options) {
     }
 }
 export async function* exportEvents(http, topic, options) {
-    const { signal, ...range } = options;
+    const { signal, upcast, ...range } = options;
     let { afterId } = options;
     for (let stalls = 0;; stalls += 1) {
         try {
-            for await (const line of lines(http, { topic, ...range, afterId, ndjson: 1 }, signal)) {
+            for await (const line of lines(http, { topic, ...range, afterId, ndjson: 1, upcast: upcast ? 1 : undefined }, signal)) {
                 const event = JSON.parse(line);
                 yield event;
                 afterId = event.id;

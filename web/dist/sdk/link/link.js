@@ -89,6 +89,9 @@ export class Link {
         this.#delivered.add(to);
         to.deliver(event, nowMs);
     }
+    onPartitions(frame) {
+        this.#find(frame.topic, frame.group)?.onPartitions(frame);
+    }
     onMessageEnd() {
         for (const served of this.#delivered)
             served.afterDelivery();

@@ -119,6 +119,9 @@ export class Session {
         else if (frame.op === "ERR") {
             this.#err(frame, nowMs);
         }
+        else if (frame.op === "ASSIGN" || frame.op === "REVOKE") {
+            this.#host.onPartitions(frame);
+        }
     }
     #ok(frame) {
         const { corr } = frame;

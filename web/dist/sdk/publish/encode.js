@@ -1,7 +1,7 @@
 import { BadJsonError, messageOf } from "../errors.js";
 export function wireOptions(options, id, headers) {
-    const { ts, key, tags, caused_by, sid, expect_seq, expect_key_seq, deliver_at, delay_ms, every, catch_up } = options;
-    const later = { deliver_at, delay_ms, every, catch_up };
+    const { ts, key, tags, caused_by, sid, expect_seq, expect_key_seq, deliver_at, delay_ms, every, catch_up, also_publish } = options;
+    const later = { deliver_at, delay_ms, every, catch_up, also_publish };
     return { id, ts, key, headers, tags, caused_by, sid, expect_seq, expect_key_seq, ...later };
 }
 export function encodePayload(payload) {

@@ -45,7 +45,7 @@ export class HandlerRunner {
             if (value !== INVALID)
                 this.#succeeded(delivery);
             else
-                this.#finished();
+                this.#finished(delivery);
             this.pump();
         }, (error) => {
             this.#failed(delivery, error);
@@ -66,16 +66,17 @@ export class HandlerRunner {
     #succeeded(delivery) {
         if (!this.#settings.manualAck)
             delivery.ack();
-        this.#finished();
+        this.#finished(delivery);
     }
     #failed(delivery, error) {
         const { topic, id } = delivery.event;
         this.#client.logger.warn?.("prombus: a handler failed", { topic, id, attempt: delivery.attempt, error });
         delivery.nack(messageOf(error));
-        this.#finished();
+        this.#finished(delivery);
     }
-    #finished() {
+    #finished(delivery) {
         this.#running -= 1;
+        this.#membership.finished(delivery);
         if (this.#running === 0)
             for (const idle of this.#onIdle.splice(0))
                 idle();

@@ -3,6 +3,7 @@ export class DeliveryIterator {
     #state;
     #isOver = false;
     #error;
+    #inHand;
     #waiters = new Deque();
     #tellDone = () => undefined;
     #open;
@@ -21,7 +22,10 @@ export class DeliveryIterator {
         const { membership, opened } = this.#start();
         await opened;
         for (;;) {
+            if (this.#inHand)
+                membership.finished(this.#inHand);
             const delivery = membership.take();
+            this.#inHand = delivery;
             if (delivery) {
                 const parsed = await this.#parser.parse(delivery);
                 if (parsed)
@@ -37,6 +41,8 @@ export class DeliveryIterator {
         }
     }
     async return() {
+        if (this.#inHand)
+            this.#state?.membership.finished(this.#inHand);
         await this.#state?.subscription.unsubscribe();
         this.#end(undefined);
         return { done: true, value: undefined };
@@ -55,6 +61,7 @@ export class DeliveryIterator {
             return this.#state;
         this.#state = this.#open({
             onDeliveries: () => this.#wake(),
+            onHookFailed: () => void this.#state?.subscription.unsubscribe(),
             onOver: (error) => {
                 this.#end(error);
                 this.#tellDone(error);

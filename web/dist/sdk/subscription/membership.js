@@ -1,10 +1,11 @@
 import { Deque } from "../deque.js";
-import { ClosedError, ConnectionLostError, LeaseLostError, UnknownOutcomeError, UnreachableError } from "../errors.js";
+import { ClosedError, ConnectionLostError, HookFailedError, LeaseLostError, messageOf, UnknownOutcomeError, UnreachableError } from "../errors.js";
 import { stepEvents, stepRecords } from "../publish/encode.js";
 import { sleep } from "../timers.js";
 import { PendingAcks } from "./acks.js";
 import { Delivery } from "./delivery.js";
 import { Leases } from "./leases.js";
+import { Partitions } from "./partitions.js";
 const MAX_REASON_CHARS = 1_000;
 const MAX_RESUMED_TOPICS = 10_000;
 export class Membership {
@@ -16,7 +17,9 @@ export class Membership {
     #isPaused = false;
     #isPauseSent = false;
     #hasOneTopic;
-    #queue = new Deque();
+    #queue;
+    #partitions;
+    #hookError;
     #leases;
     #acks;
     #writes = [];
@@ -42,6 +45,9 @@ export class Membership {
         this.#groupName = namedGroup;
         this.#acks = new PendingAcks(this.#hasOneTopic, link.settings.logger);
         this.#leases = new Leases(settings.maxExtensionMs, (due) => this.extend(due));
+        if (settings.partitioned)
+            this.#partitions = this.#makePartitions(settings);
+        this.#queue = this.#partitions ?? new Deque();
     }
     get group() {
         return this.#groupName ?? "";
@@ -64,12 +70,18 @@ export class Membership {
             this.#link.touch(this);
         return delivery;
     }
+    finished(delivery) {
+        this.#partitions?.finished(delivery);
+    }
     setPaused(isPaused) {
         this.#isPaused = isPaused;
         this.#link.touch(this);
     }
     stop() {
         this.#isLeaving = true;
+    }
+    async letGo() {
+        await this.#partitions?.loseAll();
     }
     leave() {
         this.#isLeaving = true;
@@ -177,6 +189,14 @@ export class Membership {
         this.#leases.hold(key, delivery);
         this.#queue.push(delivery);
     }
+    onPartitions({ op, topic, partitions }) {
+        if (this.#phase === "over" || this.#isLeaving)
+            return;
+        if (op === "ASSIGN")
+            this.#partitions?.assign(topic, partitions);
+        else
+            this.#partitions?.revoke(topic, partitions);
+    }
     afterDelivery() {
         if (this.#queue.length > 0)
             this.#listener.onDeliveries();
@@ -198,6 +218,9 @@ export class Membership {
         for (const pending of this.#writes.splice(0))
             pending.write(session);
         this.#acks.write(session, group, () => this.#link.touch(this));
+        const revoked = this.#acks.isEmpty ? this.#partitions?.takeConfirmed() : undefined;
+        for (const each of revoked ?? [])
+            session.request("REVOKED", { ...each, group }, IGNORED);
         if (this.#isLeaving && this.#onLeft.length > 0 && this.#acks.isEmpty)
             this.#unsubscribe(session);
     }
@@ -209,6 +232,7 @@ export class Membership {
         this.#isPauseSent = false;
         for (const pending of this.#writes.splice(0))
             pending.lost();
+        void this.#partitions?.loseAll();
         if (this.#namedGroup === undefined) {
             this.#acks.end(new ConnectionLostError("connection_lost", "the connection broke"));
             this.#resumed = new Map(this.#positions);
@@ -223,6 +247,18 @@ export class Membership {
     }
     onClientEnd(error) {
         this.#over(error);
+    }
+    #makePartitions({ hooks }) {
+        return new Partitions(hooks, {
+            onReady: () => this.#listener.onDeliveries(),
+            onDropped: (delivery) => void this.#release(delivery),
+            onConfirmed: () => this.#link.touch(this),
+            onHookFailed: (cause) => {
+                this.#link.settings.logger.error?.("prombus: a partition hook failed", { topic: this.topic, error: cause });
+                this.#hookError = new HookFailedError("hook_failed", `a partition hook failed: ${messageOf(cause)}`, { cause });
+                this.#listener.onHookFailed();
+            },
+        });
     }
     #subscribe(session) {
         this.#phase = "asked";
@@ -305,14 +341,16 @@ export class Membership {
     #closedError() {
         return this.#link.ended ?? new ClosedError("closed", "the subscription is closed");
     }
-    #over(error) {
+    #over(cause) {
         if (this.#phase === "over")
             return;
+        const error = cause ?? this.#hookError;
         this.#phase = "over";
         this.#link.remove(this);
         for (const pending of this.#writes.splice(0))
             pending.lost();
         this.#queue.drain();
+        void this.#partitions?.loseAll();
         this.#leases.end();
         this.#acks.end(error ?? this.#closedError());
         this.#onOpened?.reject(error ?? this.#closedError());

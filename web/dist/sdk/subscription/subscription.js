@@ -38,6 +38,7 @@ export class Subscription {
     async #stop() {
         this.#membership.stop();
         await this.#handlersIdle();
+        await this.#membership.letGo();
         await this.#membership.leave();
     }
 }
@@ -48,6 +49,7 @@ export async function subscribe(link, topic, group, handler, options, onMade) {
     const done = new Promise((resolve) => (onOver = resolve));
     const membership = new Membership(link, nameOf(topic), group, settings, functionFilter(options), {
         onDeliveries: () => runner.pump(),
+        onHookFailed: () => void subscription.unsubscribe(),
         onOver: (error) => onOver(error),
     });
     const parser = new PayloadParser(schemaOf(topic), options.onInvalid);
