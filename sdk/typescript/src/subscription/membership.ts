@@ -28,6 +28,8 @@ export interface MembershipListener {
 const MAX_REASON_CHARS = 1_000;
 /** Topics of an ephemeral subscription whose positions are remembered over a break. */
 const MAX_RESUMED_TOPICS = 10_000;
+/** How far back an ephemeral subscription to several topics goes on from, before the last event that came. */
+const RESUME_OVERLAP_MS = 10_000;
 
 /** A frame that is of use on this connection only. */
 interface PendingWrite {
@@ -57,6 +59,7 @@ export class Membership implements Served {
   /** Positions of an ephemeral subscription: of now, and as of the last break. */
   #positions = new Map<string, number>();
   #resumed = new Map<string, number>();
+  #firstTs: number | undefined;
   #lastTs: number | undefined;
   #onOpened: { resolve(): void; reject(error: unknown): void } | undefined;
   #onLeft: (() => void)[] = [];
@@ -326,12 +329,15 @@ export class Membership implements Served {
     const seq = this.#resumed.get(this.topic);
     if (this.#namedGroup !== undefined || this.#lastTs === undefined) return wire;
     const { from: _from, ts: _ts, afterId: _afterId, seq: _seq, ...rest } = wire;
-    return this.#hasOneTopic && seq !== undefined ? { ...rest, from: "seq", seq: seq + 1 } : { ...rest, from: "ts", ts: this.#lastTs };
+    if (this.#hasOneTopic && seq !== undefined) return { ...rest, from: "seq", seq: seq + 1 };
+    // Topics come in turns: of one that had its turn last, earlier events may not have come yet. What came already is passed over.
+    return { ...rest, from: "ts", ts: Math.max(this.#firstTs ?? 0, this.#lastTs - RESUME_OVERLAP_MS) };
   }
 
   /** Records how far an ephemeral subscription has come; false for an event that came before the last break. */
   #advance({ topic, seq, ts }: EventRecord): boolean {
     if (seq <= (this.#resumed.get(topic) ?? 0)) return false;
+    this.#firstTs ??= ts;
     this.#lastTs = ts;
     if (this.#positions.size >= MAX_RESUMED_TOPICS && !this.#positions.has(topic)) this.#positions.clear();
     if (seq > (this.#positions.get(topic) ?? 0)) this.#positions.set(topic, seq);

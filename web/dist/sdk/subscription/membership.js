@@ -8,6 +8,7 @@ import { Leases } from "./leases.js";
 import { Partitions } from "./partitions.js";
 const MAX_REASON_CHARS = 1_000;
 const MAX_RESUMED_TOPICS = 10_000;
+const RESUME_OVERLAP_MS = 10_000;
 export class Membership {
     topic;
     #epoch = 0;
@@ -25,6 +26,7 @@ export class Membership {
     #writes = [];
     #positions = new Map();
     #resumed = new Map();
+    #firstTs;
     #lastTs;
     #onOpened;
     #onLeft = [];
@@ -289,11 +291,14 @@ export class Membership {
         if (this.#namedGroup !== undefined || this.#lastTs === undefined)
             return wire;
         const { from: _from, ts: _ts, afterId: _afterId, seq: _seq, ...rest } = wire;
-        return this.#hasOneTopic && seq !== undefined ? { ...rest, from: "seq", seq: seq + 1 } : { ...rest, from: "ts", ts: this.#lastTs };
+        if (this.#hasOneTopic && seq !== undefined)
+            return { ...rest, from: "seq", seq: seq + 1 };
+        return { ...rest, from: "ts", ts: Math.max(this.#firstTs ?? 0, this.#lastTs - RESUME_OVERLAP_MS) };
     }
     #advance({ topic, seq, ts }) {
         if (seq <= (this.#resumed.get(topic) ?? 0))
             return false;
+        this.#firstTs ??= ts;
         this.#lastTs = ts;
         if (this.#positions.size >= MAX_RESUMED_TOPICS && !this.#positions.has(topic))
             this.#positions.clear();
