@@ -6,13 +6,13 @@
 
 mod compile;
 mod cursor;
+mod pattern;
 
 #[cfg(test)]
 mod tests;
 
 use cursor::{Cursor, Number, Text};
-use jsonschema::Validator;
-use serde_json::Value;
+use pattern::Pattern;
 
 /// The most names of one object that are compiled: their presence is one bit each.
 const MAX_NAMES: usize = 64;
@@ -76,7 +76,7 @@ struct Bound {
 struct TextRules {
     min_chars: usize,
     max_chars: Option<usize>,
-    pattern: Option<Validator>,
+    pattern: Option<Pattern>,
 }
 
 #[derive(Default)]
@@ -86,10 +86,15 @@ struct ListRules {
     max: Option<usize>,
 }
 
+/// A member's name. Most are found and told apart by comparing one number.
+struct Name {
+    edge: u64,
+    text: Box<str>,
+}
+
 #[derive(Default)]
 struct ObjectRules {
-    /// Names with what they hold, in the order in which most payloads have them.
-    names: Vec<(String, Node)>,
+    names: Vec<(Name, Node)>,
     /// Which of the names have to be there, a bit for each.
     required: u64,
     others: Node,
@@ -161,12 +166,11 @@ fn fits(node: &Node, cursor: &mut Cursor<'_>, depth: usize) -> Option<()> {
         }
         _ => {
             let number = cursor.number()?;
+            let whole = number.whole();
             let is_of_kind = rules.kinds.has(Kinds::NUMBER)
-                || rules.kinds.has(Kinds::INTEGER) && number.whole.is_some();
+                || rules.kinds.has(Kinds::INTEGER) && whole.is_some();
             is_of_kind.then_some(())?;
-            rules.allows(
-                |one| matches!(one, Scalar::Whole(known) if number.whole == Some(*known)),
-            )?;
+            rules.allows(|one| matches!(one, Scalar::Whole(known) if whole == Some(*known)))?;
             rules.numbers.fit(&number)
         }
     }
@@ -175,7 +179,7 @@ fn fits(node: &Node, cursor: &mut Cursor<'_>, depth: usize) -> Option<()> {
 fn object(rules: &ObjectRules, cursor: &mut Cursor<'_>, depth: usize) -> Option<()> {
     let depth = deeper(depth)?;
     cursor.open()?;
-    let (mut seen, mut count, mut next) = (0_u64, 0, 0);
+    let (mut seen, mut count) = (0_u64, 0);
     let mut is_first = true;
     while cursor.next_member(b'}', is_first)? {
         is_first = false;
@@ -183,12 +187,11 @@ fn object(rules: &ObjectRules, cursor: &mut Cursor<'_>, depth: usize) -> Option<
         cursor.colon()?;
         count += 1;
         let name = name.plain()?;
-        match find(&rules.names, name, next) {
+        match find(&rules.names, name) {
             Some(at) => {
                 // Of a name that comes twice the last value counts.
                 (seen & (1 << at) == 0).then_some(())?;
                 seen |= 1 << at;
-                next = at + 1;
                 fits(&rules.names[at].1, cursor, depth)?;
             }
             None => fits(&rules.others, cursor, depth)?,
@@ -200,12 +203,9 @@ fn object(rules: &ObjectRules, cursor: &mut Cursor<'_>, depth: usize) -> Option<
     is_complete.then_some(())
 }
 
-/// The place of a name; the one behind the last is tried first.
-fn find(names: &[(String, Node)], name: &str, next: usize) -> Option<usize> {
-    if names.get(next).is_some_and(|(known, _)| known == name) {
-        return Some(next);
-    }
-    names.iter().position(|(known, _)| known == name)
+fn find(names: &[(Name, Node)], name: &str) -> Option<usize> {
+    let edge = edge(name.as_bytes());
+    names.iter().position(|(known, _)| known.is(name, edge))
 }
 
 fn list(rules: &ListRules, cursor: &mut Cursor<'_>, depth: usize) -> Option<()> {
@@ -258,6 +258,32 @@ fn deeper(depth: usize) -> Option<usize> {
     (depth < MAX_DEPTH).then_some(depth + 1)
 }
 
+impl Name {
+    fn new(text: &str) -> Self {
+        Self {
+            edge: edge(text.as_bytes()),
+            text: text.into(),
+        }
+    }
+
+    fn is(&self, text: &str, edge: u64) -> bool {
+        let is_alike = self.edge == edge && self.text.len() == text.len();
+        is_alike && (text.len() <= size_of::<u64>() || *self.text == *text)
+    }
+}
+
+/// Eight bytes of a name, overlapping where it has fewer: two names of one length, at most eight, differ in it.
+fn edge(name: &[u8]) -> u64 {
+    if let Some(first) = name.first_chunk() {
+        return u64::from_le_bytes(*first);
+    }
+    if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        return u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last));
+    }
+    let byte = |at: usize| name.get(at).copied().map_or(0, u64::from);
+    byte(0) << 16 | byte(1) << 8 | byte(2)
+}
+
 impl Rules {
     /// Whether values of a type that is no scalar fit.
     fn takes(&self, kind: Kinds) -> Option<()> {
@@ -285,20 +311,24 @@ impl NumberRules {
 
 impl Bound {
     fn is_below(&self, number: &Number<'_>) -> bool {
-        match (self.whole, number.whole) {
+        match (self.whole, number.whole()) {
             (Some(bound), Some(number)) => number > bound || number == bound && !self.is_exclusive,
-            _ => number
-                .value()
-                .is_some_and(|value| value > self.value + self.margin()),
+            _ => {
+                let is_far = number.floor().is_some_and(|floor| floor > self.value);
+                let is_beyond = |value| value > self.value + self.margin();
+                is_far || number.value().is_some_and(is_beyond)
+            }
         }
     }
 
     fn is_above(&self, number: &Number<'_>) -> bool {
-        match (self.whole, number.whole) {
+        match (self.whole, number.whole()) {
             (Some(bound), Some(number)) => number < bound || number == bound && !self.is_exclusive,
-            _ => number
-                .value()
-                .is_some_and(|value| value < self.value - self.margin()),
+            _ => {
+                let is_far = number.floor().is_some_and(|floor| floor + 1.0 < self.value);
+                let is_beyond = |value| value < self.value - self.margin();
+                is_far || number.value().is_some_and(is_beyond)
+            }
         }
     }
 
@@ -323,9 +353,9 @@ impl TextRules {
             let chars = text.chars().count();
             chars >= self.min_chars && self.max_chars.is_none_or(|max| chars <= max)
         };
-        let is_matched = |pattern: &Validator| pattern.is_valid(&Value::from(text));
         let is_bounded = self.min_chars > 0 || self.max_chars.is_some();
         (!is_bounded || has_length()).then_some(())?;
+        let is_matched = |pattern: &Pattern| pattern.matches(text);
         self.pattern.as_ref().is_none_or(is_matched).then_some(())
     }
 }

@@ -1,8 +1,9 @@
 //! From a schema to rules, where every keyword is one that is known here.
 
-use super::{Bound, FastSchema, Kinds, MAX_NAMES, Node, ObjectRules, Rules, Scalar};
-use crate::validator::options;
-use serde_json::{Map, Value, json};
+use super::cursor::MAX_EXACT;
+use super::pattern::Pattern;
+use super::{Bound, FastSchema, Kinds, MAX_NAMES, Name, Node, ObjectRules, Rules, Scalar};
+use serde_json::{Map, Value};
 
 /// Keywords that decide nothing; formats are not validated.
 const ANNOTATIONS: [&str; 12] = [
@@ -19,9 +20,6 @@ const ANNOTATIONS: [&str; 12] = [
     "readOnly",
     "writeOnly",
 ];
-
-/// Below this every whole number is a float of its own: 2 to the power of 53.
-const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl FastSchema {
     /// Compiles a schema; `None` where it has anything that is not known here.
@@ -68,7 +66,7 @@ fn add(rules: &mut Rules, name: &str, value: &Value, beside: &Map<String, Value>
         }
         "minLength" => rules.texts.min_chars = count(value)?,
         "maxLength" => rules.texts.max_chars = Some(count(value)?),
-        "pattern" => rules.texts.pattern = Some(pattern(value.as_str()?)?),
+        "pattern" => rules.texts.pattern = Some(Pattern::compile(value.as_str()?)?),
         "items" => rules.lists.items = node(value)?,
         "minItems" => rules.lists.min = count(value)?,
         "maxItems" => rules.lists.max = Some(count(value)?),
@@ -129,7 +127,7 @@ fn restrict(rules: &mut Rules, values: &[Value]) -> Option<()> {
 fn bound(value: &Value, is_exclusive: bool) -> Option<Bound> {
     let number = value.as_f64()?;
     // A fraction of zero, as in 2.0, is a whole number too; beyond this not every one has a float of its own.
-    let is_whole = number.fract() == 0.0 && number.abs() < MAX_EXACT;
+    let is_whole = number.fract() == 0.0 && number.abs() < MAX_EXACT as f64;
     Some(Bound {
         value: number,
         whole: value.as_i64().or(is_whole.then_some(number as i64)),
@@ -139,11 +137,6 @@ fn bound(value: &Value, is_exclusive: bool) -> Option<Bound> {
 
 fn count(value: &Value) -> Option<usize> {
     usize::try_from(value.as_u64()?).ok()
-}
-
-/// Patterns are the library's, so that both read them alike.
-fn pattern(text: &str) -> Option<jsonschema::Validator> {
-    options().build(&json!({ "pattern": text })).ok()
 }
 
 /// Names that are described or required; others are what `additionalProperties` says.
@@ -158,7 +151,7 @@ fn names(keywords: &Map<String, Value>) -> Option<ObjectRules> {
     };
     if let Some(properties) = keywords.get("properties") {
         for (name, schema) in properties.as_object()? {
-            rules.names.push((name.clone(), node(schema)?));
+            rules.names.push((Name::new(name), node(schema)?));
         }
     }
     for name in keywords
@@ -168,11 +161,14 @@ fn names(keywords: &Map<String, Value>) -> Option<ObjectRules> {
         .flatten()
     {
         let name = name.as_str()?;
-        let known = rules.names.iter().position(|(known, _)| known == name);
+        let known = rules
+            .names
+            .iter()
+            .position(|(known, _)| *known.text == *name);
         let at = match known {
             Some(at) => at,
             None => {
-                rules.names.push((name.to_owned(), others(keywords)?));
+                rules.names.push((Name::new(name), others(keywords)?));
                 rules.names.len() - 1
             }
         };

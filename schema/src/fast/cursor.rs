@@ -6,6 +6,9 @@ const MAX_NUMBER_BYTES: usize = 40;
 /// The most digits of a whole number that is taken exactly.
 const MAX_WHOLE_DIGITS: usize = 18;
 
+/// Below this every whole number is a float of its own: 2 to the power of 53.
+pub(super) const MAX_EXACT: i64 = 1 << 53;
+
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = ONES << 7;
 
@@ -23,8 +26,9 @@ pub(super) struct Text<'a> {
 /// A number without an exponent.
 pub(super) struct Number<'a> {
     raw: &'a str,
-    /// Its value, where it has neither a point nor too many digits.
-    pub(super) whole: Option<i64>,
+    /// What is before its point, where that has not too many digits.
+    integer: Option<i64>,
+    has_fraction: bool,
 }
 
 impl<'a> Text<'a> {
@@ -39,9 +43,21 @@ impl<'a> Text<'a> {
 }
 
 impl Number<'_> {
+    /// Its value, where it is written as a whole number of not too many digits.
+    pub(super) fn whole(&self) -> Option<i64> {
+        self.integer.filter(|_| !self.has_fraction)
+    }
+
+    /// A whole number that it is not below and at most one above, which needs no parsing.
+    pub(super) fn floor(&self) -> Option<f64> {
+        let integer = self.integer.filter(|integer| integer.abs() < MAX_EXACT)?;
+        let below = i64::from(self.has_fraction && integer < 0);
+        Some((integer - below) as f64)
+    }
+
     /// Its value, perhaps off by the last bit.
     pub(super) fn value(&self) -> Option<f64> {
-        match self.whole {
+        match self.whole() {
             Some(whole) => Some(whole as f64),
             None => self.raw.parse().ok(),
         }
@@ -134,33 +150,40 @@ impl<'a> Cursor<'a> {
         let start = self.at;
         let is_negative = self.byte() == Some(b'-');
         self.at += usize::from(is_negative);
-        let first = self.at;
-        let digits = self.digits();
-        let has_leading_zero = digits > 1 && self.text.as_bytes().get(first) == Some(&b'0');
-        let is_negative_zero = is_negative && self.text.as_bytes().get(first) == Some(&b'0');
-        let mut is_whole = digits <= MAX_WHOLE_DIGITS;
-        if digits == 0 || has_leading_zero || is_negative_zero {
+        let has_zero_first = self.byte() == Some(b'0');
+        let (digits, integer) = self.digits();
+        if digits == 0 || has_zero_first && (digits > 1 || is_negative) {
             return None;
         }
-        if self.byte() == Some(b'.') {
+        let has_fraction = self.byte() == Some(b'.');
+        if has_fraction {
             self.at += 1;
-            is_whole = false;
-            (self.digits() > 0).then_some(())?;
+            (self.digits().0 > 0).then_some(())?;
         }
         if matches!(self.byte(), Some(b'e' | b'E')) || self.at - start > MAX_NUMBER_BYTES {
             return None;
         }
-        let raw = self.text.get(start..self.at)?;
-        let whole = if is_whole { raw.parse().ok() } else { None };
-        Some(Number { raw, whole })
+        let integer = if is_negative {
+            integer.wrapping_neg()
+        } else {
+            integer
+        };
+        Some(Number {
+            raw: self.text.get(start..self.at)?,
+            integer: (digits <= MAX_WHOLE_DIGITS).then_some(integer),
+            has_fraction,
+        })
     }
 
-    fn digits(&mut self) -> usize {
+    /// Goes past digits: how many, and their value where they are not too many.
+    fn digits(&mut self) -> (usize, i64) {
         let start = self.at;
-        while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
+        let mut value = 0_i64;
+        while let Some(byte @ b'0'..=b'9') = self.byte() {
+            value = value.wrapping_mul(10).wrapping_add(i64::from(byte - b'0'));
             self.at += 1;
         }
-        self.at - start
+        (self.at - start, value)
     }
 
     fn word(&mut self, word: &str) -> Option<()> {
@@ -187,8 +210,8 @@ fn end_of_plain(bytes: &[u8], mut at: usize) -> usize {
         }
         at += 8;
     }
-    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
     let rest = bytes.get(at..).unwrap_or_default();
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
     at + rest.iter().position(is_special).unwrap_or(rest.len())
 }
 

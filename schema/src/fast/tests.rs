@@ -30,7 +30,7 @@ fn text() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         4 => plain().prop_map(|value| value.to_string()),
         1 => prop::sample::select(vec![
-            "1.0", "2.5", "-0", "1e2", "-1.5", "0.0", "3.0000000000000001", "01", "1.", "-", "99999999999999999999", "1e999",
+            "1.0", "2.5", "-0", "1e2", "-1.5", "-2.25", "4.000", "123456789012345678.5", "0.0", "3.0000000000000001", "01", "1.", "-", "99999999999999999999", "1e999",
             "\"\\u0061\"", "\"a\\nb\"", "\"\\ud800\"", "\"\u{1}\"", "tru", "nul", "[1,]", "[,1]", "{\"a\":1,}", "{\"a\" 1}", "", "{", "\"",
         ]).prop_map(str::to_owned),
     ];
@@ -101,6 +101,68 @@ proptest! {
         {
             let text = value.to_string();
             prop_assert_eq!(fast.fits(&text), is_valid(&schema, &text), "{} {}", schema, text);
+        }
+    }
+}
+
+/// Patterns put together from pieces of the syntax, some of which only one of the two engines knows.
+fn pattern() -> impl Strategy<Value = String> {
+    let pieces = vec![
+        "a",
+        "b",
+        "-",
+        "7",
+        ".",
+        "^",
+        "$",
+        "|",
+        "*",
+        "+",
+        "?",
+        "(",
+        ")",
+        "(?:",
+        "[ab]",
+        "[^a]",
+        "[a-c-]",
+        "[",
+        "]",
+        "{2}",
+        "{1,2}",
+        "{,2}",
+        "{",
+        "\\d",
+        "\\w",
+        "\\W",
+        "\\s",
+        "\\b",
+        "\\.",
+        "\\-",
+        "\\cA",
+        "\\p{L}",
+        "[]a]",
+        "[a&&b]",
+        "[[:alpha:]]",
+        "(?i)",
+        "é",
+        "#",
+        " ",
+        "[\\]a]",
+        "[\\d-]",
+        "\\/",
+    ];
+    prop::collection::vec(prop::sample::select(pieces), 1..6).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn patterns_match_what_the_library_matches(pattern in pattern(), text in "[abAé7 .\u{2028}\\[\\]{}#,/-]{0,5}") {
+        let schema = json!({ "pattern": pattern });
+        if let (Some(fast), Ok(library)) = (FastSchema::compile(&schema), options().build(&schema)) {
+            let value = Value::from(text);
+            prop_assert_eq!(fast.fits(&value.to_string()), library.is_valid(&value), "{} {}", pattern, value);
         }
     }
 }
