@@ -17,7 +17,7 @@ pub(crate) use run::{Covered, IdEntry, IdRun, segments_of_name};
 pub(crate) use write::RunWriter;
 
 use crate::files::Files;
-use crate::filter;
+use crate::filter::{self, Probe};
 use crate::segment::index::IndexError;
 use crate::segment::sealed::Sealed;
 use prombus_store::RwLockExt;
@@ -176,7 +176,8 @@ impl ClientIds {
 impl IdSet {
     /// Whether a run may hold an id; false is certain. Segments that are not covered have to be asked too.
     pub(crate) fn may_hold(&self, hash: u64) -> bool {
-        self.runs.iter().any(|one| one.may_hold(hash))
+        let probe = Probe::new(hash);
+        self.runs.iter().any(|one| one.may_hold(&probe))
     }
 
     /// Brings what [`Self::may_hold`] needs for these hashes into the processor's cache.
@@ -196,7 +197,8 @@ impl IdSet {
         hash: u64,
         segments: &mut Vec<u64>,
     ) -> Result<(), (Arc<IdRun>, IndexError)> {
-        for one in self.runs.iter().filter(|one| one.may_hold(hash)) {
+        let probe = Probe::new(hash);
+        for one in self.runs.iter().filter(|one| one.may_hold(&probe)) {
             let found = one.run.find(hash, segments);
             found.map_err(|error| (one.run.clone(), error))?;
         }
@@ -271,9 +273,9 @@ impl IdSet {
 }
 
 impl FilteredRun {
-    fn may_hold(&self, hash: u64) -> bool {
+    fn may_hold(&self, probe: &Probe) -> bool {
         match &self.filter {
-            Some(filter) => filter::may_hold(filter, hash),
+            Some(filter) => probe.may_be_in(filter),
             None => self.run.entries > 0,
         }
     }

@@ -3,6 +3,7 @@
 
 const BLOCK_BYTES: usize = 64;
 const BLOCK_BITS: usize = BLOCK_BYTES * 8;
+const BLOCK_WORDS: usize = BLOCK_BYTES / 8;
 const BITS_PER_HASH: usize = 12;
 /// Seven places of nine bits each are what one mixed hash gives.
 const PROBES: u32 = 7;
@@ -35,8 +36,8 @@ impl FilterBuilder {
 
     pub(crate) fn insert(&mut self, hash: u64) {
         let start = block_start(hash, self.filter.len() / BLOCK_BYTES);
-        for (byte, bit) in probes(hash) {
-            self.filter[start + byte] |= bit;
+        for bit in probes(hash) {
+            self.filter[start + bit / 8] |= 1 << (bit % 8);
         }
     }
 
@@ -47,18 +48,48 @@ impl FilterBuilder {
 
 /// Whether the filter may have been built with this hash; false is certain, and an empty filter holds nothing.
 pub(crate) fn may_hold(filter: &[u8], hash: u64) -> bool {
-    let blocks = filter.len() / BLOCK_BYTES;
-    if blocks == 0 {
-        // Less than a block is no filter of ours, so it can rule nothing out.
-        return !filter.is_empty();
-    }
-    let block = &filter[block_start(hash, blocks)..][..BLOCK_BYTES];
-    // Without a branch for each probe: which one fails cannot be predicted, and a wrong guess would keep the processor from
-    // loading the blocks of further filters meanwhile.
-    probes(hash).fold(true, |held, (byte, bit)| held & (block[byte] & bit != 0))
+    Probe::new(hash).may_be_in(filter)
 }
 
-/// A byte of the block that [`may_hold`] looks at. Reading it for many hashes first brings their blocks from memory at the
+/// A hash that several filters are asked for.
+pub(crate) struct Probe {
+    hash: u64,
+    /// Its bits within a block, which are the same in every filter.
+    bits: [u64; BLOCK_WORDS],
+}
+
+impl Probe {
+    pub(crate) fn new(hash: u64) -> Self {
+        let mut bits = [0; BLOCK_WORDS];
+        for bit in probes(hash) {
+            bits[bit / 64] |= 1 << (bit % 64);
+        }
+        Self { hash, bits }
+    }
+
+    /// Whether a filter may have been built with the hash.
+    pub(crate) fn may_be_in(&self, filter: &[u8]) -> bool {
+        let blocks = filter.len() / BLOCK_BYTES;
+        if blocks == 0 {
+            // Less than a block is no filter of ours, so it can rule nothing out.
+            return !filter.is_empty();
+        }
+        let block = &filter[block_start(self.hash, blocks)..][..BLOCK_BYTES];
+        // Whole words and no branches: which bit is missing cannot be predicted, and a wrong guess would keep the processor
+        // from loading the blocks of further filters meanwhile.
+        let words = block
+            .as_chunks()
+            .0
+            .iter()
+            .map(|word| u64::from_le_bytes(*word));
+        let missing = words
+            .zip(self.bits)
+            .fold(0, |missing, (word, bits)| missing | bits & !word);
+        missing == 0
+    }
+}
+
+/// A byte of the block that is looked at for a hash. Reading it for many hashes first brings their blocks from memory at the
 /// same time, where asking for one after the other would wait for each.
 pub(crate) fn touch(filter: &[u8], hash: u64) -> u8 {
     let blocks = filter.len() / BLOCK_BYTES;
@@ -71,15 +102,12 @@ fn block_start(hash: u64, blocks: usize) -> usize {
     block as usize * BLOCK_BYTES
 }
 
-/// The bytes within the block, each with its bit. The block was chosen by the hash's high bits, so they are mixed
+/// The bits within the block. The block was chosen by the hash's high bits, so they are mixed
 /// again: otherwise the hashes of one block would share most of their probes.
-fn probes(hash: u64) -> impl Iterator<Item = (usize, u8)> {
+fn probes(hash: u64) -> impl Iterator<Item = usize> {
     let mut mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^= mixed >> 29;
-    (0..PROBES).map(move |probe| {
-        let bit = (mixed >> (probe * PROBE_BITS)) as usize % BLOCK_BITS;
-        (bit / 8, 1 << (bit % 8))
-    })
+    (0..PROBES).map(move |probe| (mixed >> (probe * PROBE_BITS)) as usize % BLOCK_BITS)
 }
 
 #[cfg(test)]
