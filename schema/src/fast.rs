@@ -13,6 +13,7 @@ mod tests;
 
 use cursor::{Cursor, Number, Text};
 use pattern::Pattern;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The most names of one object that are compiled: their presence is one bit each.
 const MAX_NAMES: usize = 64;
@@ -90,11 +91,15 @@ struct ListRules {
 struct Name {
     edge: u64,
     text: Box<str>,
+    /// As most payloads have it, with its colon.
+    quoted: Box<str>,
 }
 
 #[derive(Default)]
 struct ObjectRules {
     names: Vec<(Name, Node)>,
+    /// Which name followed the start and each of the names in the last payload; a guess that is verified.
+    followers: Vec<AtomicU8>,
     /// Which of the names have to be there, a bit for each.
     required: u64,
     others: Node,
@@ -179,28 +184,48 @@ fn fits(node: &Node, cursor: &mut Cursor<'_>, depth: usize) -> Option<()> {
 fn object(rules: &ObjectRules, cursor: &mut Cursor<'_>, depth: usize) -> Option<()> {
     let depth = deeper(depth)?;
     cursor.open()?;
-    let (mut seen, mut count) = (0_u64, 0);
+    let (mut seen, mut count, mut place) = (0_u64, 0, 0);
     let mut is_first = true;
     while cursor.next_member(b'}', is_first)? {
         is_first = false;
-        let name = cursor.text()?;
-        cursor.colon()?;
         count += 1;
-        let name = name.plain()?;
-        match find(&rules.names, name) {
-            Some(at) => {
-                // Of a name that comes twice the last value counts.
-                (seen & (1 << at) == 0).then_some(())?;
-                seen |= 1 << at;
-                fits(&rules.names[at].1, cursor, depth)?;
-            }
-            None => fits(&rules.others, cursor, depth)?,
-        }
+        let Some(at) = rules.next_name(cursor, place)? else {
+            fits(&rules.others, cursor, depth)?;
+            continue;
+        };
+        // Of a name that comes twice the last value counts.
+        (seen & (1 << at) == 0).then_some(())?;
+        seen |= 1 << at;
+        place = at + 1;
+        fits(&rules.names[at].1, cursor, depth)?;
     }
     let is_complete = seen & rules.required == rules.required
         && seen.count_ones() as usize >= rules.min
         && rules.max.is_none_or(|max| count <= max);
     is_complete.then_some(())
+}
+
+impl ObjectRules {
+    /// Goes past a member's name and colon: which of the names it is, if it is one of them. The name that came next in the
+    /// last payload is tried first, because a publisher writes its members in one order.
+    fn next_name(&self, cursor: &mut Cursor<'_>, place: usize) -> Option<Option<usize>> {
+        let expected = self.followers.get(place);
+        if let Some(expected) = expected {
+            let at = usize::from(expected.load(Ordering::Relaxed));
+            if let Some((name, _)) = self.names.get(at)
+                && cursor.pass(&name.quoted)
+            {
+                return Some(Some(at));
+            }
+        }
+        let name = cursor.text()?;
+        cursor.colon()?;
+        let found = find(&self.names, name.plain()?);
+        if let (Some(at), Some(expected)) = (found, expected) {
+            expected.store(at as u8, Ordering::Relaxed);
+        }
+        Some(found)
+    }
 }
 
 fn find(names: &[(Name, Node)], name: &str) -> Option<usize> {
@@ -263,6 +288,7 @@ impl Name {
         Self {
             edge: edge(text.as_bytes()),
             text: text.into(),
+            quoted: format!("\"{text}\":").into(),
         }
     }
 

@@ -4,6 +4,7 @@ use super::cursor::MAX_EXACT;
 use super::pattern::Pattern;
 use super::{Bound, FastSchema, Kinds, MAX_NAMES, Name, Node, ObjectRules, Rules, Scalar};
 use serde_json::{Map, Value};
+use std::sync::atomic::AtomicU8;
 
 /// Keywords that decide nothing; formats are not validated.
 const ANNOTATIONS: [&str; 12] = [
@@ -176,5 +177,8 @@ fn names(keywords: &Map<String, Value>) -> Option<ObjectRules> {
             rules.required |= 1 << at;
         }
     }
+    rules
+        .followers
+        .resize_with(rules.names.len() + 1, AtomicU8::default);
     (rules.names.len() <= MAX_NAMES).then_some(rules)
 }
