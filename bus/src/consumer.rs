@@ -1,9 +1,8 @@
 //! Handlers on a bus in process: how the loop of [`prombus_consume::Consumer`] takes and settles its deliveries.
 
 use crate::group::Ended;
-use crate::group::state::Retry;
 use crate::subscription::{Delivery, Lease, Subscription, SubscriptionControl};
-use prombus_consume::{Delivered, Subscribed};
+use prombus_consume::{Delivered, SettleOp, Subscribed};
 use std::borrow::Cow;
 
 /// A handler at work. Dropping it stops it at once; what it was doing comes again.
@@ -52,15 +51,7 @@ impl Delivered for Delivery {
 }
 
 impl prombus_consume::Lease for Lease {
-    fn ack(self) {
-        Self::ack(&self);
-    }
-
-    fn nack(self, reason: String) {
-        Self::nack(&self, reason, Retry::Backoff);
-    }
-
-    fn extend(&self, extend_ms: u64) {
-        Self::extend(self, extend_ms);
+    fn settle(&self, op: SettleOp) {
+        Self::settle(self, op);
     }
 }

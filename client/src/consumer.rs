@@ -2,7 +2,7 @@
 //! partitions that come and go.
 
 use crate::subscription::{Delivery, Ended, LeaseHandle, Next, Subscription, SubscriptionControl};
-use prombus_consume::{Delivered, Subscribed, handle};
+use prombus_consume::{Delivered, SettleOp, Subscribed, handle};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -130,15 +130,7 @@ impl Delivered for Delivery {
 }
 
 impl prombus_consume::Lease for LeaseHandle {
-    fn ack(self) {
-        Self::ack(self);
-    }
-
-    fn nack(self, reason: String) {
-        Self::nack(&self, reason, None);
-    }
-
-    fn extend(&self, extend_ms: u64) {
-        Self::extend(self, extend_ms);
+    fn settle(&self, op: SettleOp) {
+        Self::settle(self, op);
     }
 }

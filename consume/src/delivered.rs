@@ -1,5 +1,6 @@
 //! What a handler's loop has to know of a subscription and of what it brings.
 
+use crate::settle::SettleOp;
 use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
@@ -46,12 +47,6 @@ pub trait Delivered: Send + 'static {
 
 /// The right to settle a delivery that somebody else has.
 pub trait Lease: Send + Sync + 'static {
-    /// The event is done.
-    fn ack(self);
-
-    /// The event failed; it comes again after a backoff.
-    fn nack(self, reason: String);
-
-    /// It takes longer: the deadline moves to `extend_ms` from now.
-    fn extend(&self, extend_ms: u64);
+    /// Settles it, or extends the lease, without waiting for the result.
+    fn settle(&self, op: SettleOp);
 }

@@ -9,6 +9,7 @@ mod delivered;
 mod event_fields;
 mod exactly_once;
 mod handler;
+mod settle;
 
 pub use ahead::{Ahead, MAX_AHEAD_KEYS};
 pub use consumer::Consumer;
@@ -17,3 +18,4 @@ pub use delivered::{Delivered, Lease, Subscribed};
 pub use event_fields::EventFields;
 pub use exactly_once::{EffectCounts, ExactlyOnce, MANUAL_ACK_REASON};
 pub use handler::{CatchPanic, handle, panic_text};
+pub use settle::{Nack, Retry, SettleOp};
