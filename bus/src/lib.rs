@@ -84,6 +84,7 @@ pub use projector::{
 };
 pub use prombus_consume::{
     DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeStore, EffectCounts, EventFields, Nack, Retry, SettleOp,
+    Topic,
 };
 pub use prombus_schema::{Compatibility, Finding, Rule, UnknownCompatibility};
 pub use prombus_store::{
@@ -110,4 +111,4 @@ pub use subscription::{
     SubscribeOptions, Subscription, SubscriptionControl,
 };
 pub use topic::TopicConfig;
-pub use typed::{Topic, TypedSubscription};
+pub use typed::TypedSubscription;

@@ -137,14 +137,7 @@ impl Client {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: fmt::Display + 'static,
     {
-        let (concurrency, manual_ack) = (options.concurrency, options.manual_ack);
-        let subscription = self.subscribe(topic, group, options).await?;
-        Ok(Consumer::start(
-            subscription,
-            concurrency,
-            manual_ack,
-            handler,
-        ))
+        prombus_consume::subscribe_with(self, (topic, group), options, handler).await
     }
 
     /// The same for a group whose members share the partitions of a topic ([`SubscribeOptions::partitioned`] is set): the

@@ -1,6 +1,7 @@
 //! What a handler's loop has to know of a subscription and of what it brings.
 
 use crate::settle::SettleOp;
+use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
@@ -31,6 +32,8 @@ pub trait Subscribed: Send + Sync + Sized + 'static {
 pub trait Delivered: Send + 'static {
     /// What settles it while a handler has it.
     type Lease: Lease;
+    /// Why a payload is not the value that it should be.
+    type ValueError: fmt::Display;
 
     /// Its lease.
     fn lease(&self) -> Self::Lease;
@@ -43,6 +46,9 @@ pub trait Delivered: Send + 'static {
 
     /// The event's id.
     fn id(&self) -> Cow<'_, str>;
+
+    /// The payload as a value.
+    fn value<T: DeserializeOwned>(&self) -> Result<T, Self::ValueError>;
 }
 
 /// The right to settle a delivery that somebody else has.

@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn published(number: u64) -> Reply {
-        let id = Id::new("id").unwrap();
+        let id = Id::from_client("id").unwrap();
         let outcome = Ok(Published {
             id,
             seq: number,
