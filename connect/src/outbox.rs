@@ -1,9 +1,11 @@
 //! An outbox: events that a service writes to its own database in the transaction of what they are about, and that a
 //! drainer publishes afterwards. A connector keeps the rows; claiming, publishing and settling are the same everywhere.
 
+mod add;
 mod drainer;
 mod publish;
 
+pub use add::{AddError, check_added, to_json};
 pub use drainer::{Drained, Drainer, DrainerOptions};
 pub use publish::{Publish, PublishFailure, SentAt};
 
