@@ -344,7 +344,10 @@ impl Owner {
 
     /// Handles the messages of members that were taken and are not behind a command.
     fn handle_messages(&mut self, now_ms: u64) {
-        while let Some(message) = self.messages.pop_front_if(|message| !message.is_command()) {
+        let is_message = |message: &Message| !message.is_command();
+        while self.messages.front().is_some_and(is_message)
+            && let Some(message) = self.messages.pop_front()
+        {
             self.handle_message(message, now_ms);
         }
         self.return_credit();

@@ -10,14 +10,17 @@ use std::task::{Context, Poll};
 /// The most topics of a subscription that are searched for an event of which only the id is known.
 const MAX_SEARCHED_TOPICS: usize = 1_024;
 
+/// One result for each event.
+type Results = Vec<Result<(), SettleError>>;
+
 /// The results of events that were sent to the owners of their groups, one for each.
 pub(super) enum Settling {
     OneTopic(SettleFuture),
-    Topics(Pin<Box<dyn Future<Output = Vec<Result<(), SettleError>>> + Send>>),
+    Topics(Pin<Box<dyn Future<Output = Results> + Send>>),
 }
 
 impl Settling {
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Vec<Result<(), SettleError>>> {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Results> {
         match self {
             Self::OneTopic(results) => Pin::new(results).poll(context),
             Self::Topics(results) => results.as_mut().poll(context),
