@@ -17,7 +17,7 @@ pub const TAG_BITS: u32 = 30;
 const UUID_TEXT_BYTES: usize = 36;
 const SEQ_BITS: u32 = 44;
 const TAG_LOW_BITS: u32 = 18;
-/// Where the hyphens of a UUID stand in its text.
+/// The indexes of the hyphens in the text of a UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 /// An event's id as text, kept inline.
