@@ -108,7 +108,7 @@ impl Subscription {
     }
 
     /// The next change to the partitions that a partitioned subscription has; `None` when no more will come. What is
-    /// assigned is told before its events come. Who is done with partitions that were revoked says so with
+    /// assigned is reported before its events come. A member that is done with revoked partitions confirms that with
     /// [`SubscriptionControl::confirm_revoked`]; the next member gets them then, or as long after as a lease is.
     pub async fn next_assignment(&self) -> Option<Assignment> {
         self.control.shared.subscriber.next_assignment().await

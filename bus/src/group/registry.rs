@@ -149,7 +149,7 @@ impl Registry {
         self.lock().directory.counts(name)
     }
 
-    /// The next groups in the order of their names, as their owners last told or as they are stored; none after the
+    /// The next groups in the order of their names, as their owners last reported or as they are stored; none after the
     /// last one. So looking at all of them holds the lock for a few at a time.
     pub(crate) fn status_page(
         &self,

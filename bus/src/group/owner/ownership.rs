@@ -89,7 +89,7 @@ impl Owner {
             let tail_seq = topic.map_or(0, |topic| topic.tail_seq);
             let free = |stored, before| Ok(Some(Free { stored, before }));
             let owner = match GroupRecord::from_bytes(&stored.value) {
-                // Positions of a topic that is gone are nobody's.
+                // Positions of a topic that is gone have no owner.
                 Ok(record) if self.is_of_another_topic(&record) => None,
                 Ok(record) => record.owner,
                 Err(_) => None,
@@ -116,7 +116,7 @@ impl Owner {
                 Decision::Wait => tokio::time::sleep(LOOK_INTERVAL).await,
             }
         }
-        let cause = "it could not be told whether the group's owner is alive".into();
+        let cause = "it is unknown whether the group's owner is alive".into();
         Err(StoreFailed { cause }.into())
     }
 
@@ -401,7 +401,7 @@ impl Owner {
         self.flush_and_wait().await
     }
 
-    /// Lets go of a group that nobody needs, so that any node may take it at once; `false` where that failed.
+    /// Releases a group that is not in use, so that any node may take it at once; `false` where that failed.
     pub(super) async fn release_ownership(&mut self) -> bool {
         let Some(ownership) = &mut self.ownership else {
             return true;
