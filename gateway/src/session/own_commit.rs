@@ -1,4 +1,4 @@
-//! PUBLISH frames that are committed by themselves, and answered in their turn: of an event that is to be published later, and
+//! PUBLISH frames that are committed by themselves, and replied to in their turn: of an event that is to be published later, and
 //! of one that is published with other versions of itself.
 
 use super::outbound::Outbound;
