@@ -141,7 +141,7 @@ impl Client {
     }
 
     /// The same for a group whose members share the partitions of a topic ([`SubscribeOptions::partitioned`] is set): the
-    /// hooks are told which ones this consumer has. No event of a partition is handled before `on_assigned` has returned,
+    /// hooks are called with those that this consumer has. No event of a partition is handled before `on_assigned` has returned,
     /// and another member gets a partition that is revoked after its handlers and `on_revoked` have.
     pub async fn subscribe_partitioned<H, F, E, P>(
         &self,

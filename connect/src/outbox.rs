@@ -66,7 +66,7 @@ pub struct Settled {
 }
 
 /// The rows that one worker holds: claimed with a lease, settled when they are published. Each of these is atomic, and
-/// what was begun comes to its end though nobody waits for it any more.
+/// what was begun is completed also if the caller has stopped waiting.
 pub trait ClaimStore: Send + Sync + 'static {
     /// Where a row is.
     type Place: Send + Sync + 'static;

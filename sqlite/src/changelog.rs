@@ -1,4 +1,4 @@
-//! A keyed topic as a table: each key is a row, the latest event of the key is what stands in it, a tombstone removes
+//! A keyed topic as a table: each key is a row, the latest event of the key is its content, a tombstone removes
 //! it. Rows and position commit together, so that a restart neither misses nor repeats anything.
 
 mod table;

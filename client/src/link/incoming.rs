@@ -232,7 +232,7 @@ impl Session<'_> {
         }
     }
 
-    /// Hands the replies that were gathered to whoever waits for them.
+    /// Hands the replies that were gathered to their waiters.
     fn complete(&mut self) -> Result<(), SessionEnd> {
         if self.replies.is_empty() {
             return Ok(());

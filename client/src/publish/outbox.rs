@@ -37,7 +37,7 @@ struct InFlight {
     sent_before: bool,
 }
 
-/// All publishes that are not acknowledged, and the answers that nobody took yet.
+/// All publishes that are not acknowledged, and the replies that were not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     next: u64,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// An event that was leased to this subscription. Unless it is settled, its lease runs out and it comes again.
 ///
 /// It may be settled after the connection broke: an acknowledgement is sent with the next connection, for the server takes
-/// it if nobody else has the event by then. Everything else is left undone, because the event comes again anyway.
+/// it if no other member has the event by then. Everything else is left undone, because the event comes again anyway.
 #[must_use = "a delivery that is not settled comes again"]
 pub struct Delivery {
     /// The event.
