@@ -301,7 +301,7 @@ impl<'a> Scanner<'a> {
         Ok(name)
     }
 
-    /// Takes what stands between two values: a comma (`true`), or the closing bracket (`false`).
+    /// Takes what separates two values: a comma (`true`), or the closing bracket (`false`).
     #[inline]
     fn separator(&mut self, closing: u8) -> Result<bool, ScanError> {
         self.skip_whitespace();

@@ -1,5 +1,5 @@
 //! Publishes heartbeats and subscribes to them with a handler that crashes once: the event comes again, and in the end
-//! the group's cursor stands behind the last one. The data is kept, so a second run goes on where the first one ended.
+//! the group's cursor is behind the last one. The data is kept, so a second run goes on where the first one ended.
 //!
 //! Run it with `cargo run --release -p prombus --example heartbeats`.
 #![allow(clippy::print_stdout, reason = "an example talks to whoever runs it")]

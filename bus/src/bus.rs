@@ -215,14 +215,7 @@ impl Bus {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: fmt::Display + 'static,
     {
-        let (concurrency, manual_ack) = (options.concurrency, options.manual_ack);
-        let subscription = self.subscribe(topic, group, options).await?;
-        Ok(Consumer::start(
-            subscription,
-            concurrency,
-            manual_ack,
-            handler,
-        ))
+        prombus_consume::subscribe_with(self, (topic, group), options, handler).await
     }
 
     /// Closes the bus: nothing new is taken in or leased, groups are written down, tasks stop, and the store is

@@ -1,9 +1,10 @@
 //! Handlers on a bus in process: how the loop of [`prombus_consume::Consumer`] takes and settles its deliveries.
 
+use crate::error::InvalidPayload;
 use crate::group::Ended;
-use crate::group::state::Retry;
 use crate::subscription::{Delivery, Lease, Subscription, SubscriptionControl};
-use prombus_consume::{Delivered, Subscribed};
+use prombus_consume::{Delivered, SettleOp, Subscribed};
+use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 
 /// A handler at work. Dropping it stops it at once; what it was doing comes again.
@@ -33,6 +34,7 @@ impl Subscribed for Subscription {
 
 impl Delivered for Delivery {
     type Lease = Lease;
+    type ValueError = InvalidPayload;
 
     fn lease(&self) -> Lease {
         self.lease.clone()
@@ -49,18 +51,14 @@ impl Delivered for Delivery {
     fn id(&self) -> Cow<'_, str> {
         self.event.id()
     }
+
+    fn value<T: DeserializeOwned>(&self) -> Result<T, InvalidPayload> {
+        Self::value(self)
+    }
 }
 
 impl prombus_consume::Lease for Lease {
-    fn ack(self) {
-        Self::ack(&self);
-    }
-
-    fn nack(self, reason: String) {
-        Self::nack(&self, reason, Retry::Backoff);
-    }
-
-    fn extend(&self, extend_ms: u64) {
-        Self::extend(self, extend_ms);
+    fn settle(&self, op: SettleOp) {
+        Self::settle(self, op);
     }
 }

@@ -1,9 +1,9 @@
 //! Handlers on a bus in process whose effects are not repeated; see [`prombus_consume::ExactlyOnce`].
 
 use crate::bus::Bus;
-use crate::error::{InvalidField, SubscribeError};
+use crate::error::SubscribeError;
 use crate::subscription::{Delivery, SubscribeOptions, Subscription};
-use prombus_consume::{Dedupe, MANUAL_ACK_REASON};
+use prombus_consume::Dedupe;
 use std::fmt;
 use std::future::Future;
 
@@ -32,17 +32,7 @@ impl Bus {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: fmt::Display + Send + 'static,
     {
-        if options.manual_ack {
-            return Err(InvalidField::new("manual_ack", MANUAL_ACK_REASON).into());
-        }
-        let concurrency = options.concurrency;
-        let subscription = self.subscribe(topic, group, options).await?;
-        Ok(ExactlyOnce::start(
-            subscription,
-            group,
-            concurrency,
-            dedupe,
-            handler,
-        ))
+        let names = (topic, group);
+        prombus_consume::subscribe_exactly_once(self, names, options, dedupe, handler).await
     }
 }

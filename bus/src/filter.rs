@@ -16,7 +16,7 @@ pub enum Filter {
     All,
     /// By the fields of the event; stored with the group.
     Fields(FieldFilter),
-    /// Whatever a function says. It lives as long as the group has members: a function cannot be stored, so whoever
+    /// Whatever a function says. It lives as long as the group has members: a function cannot be stored, so the subscriber that
     /// subscribes after a restart has to bring it again.
     Function(FilterFunction),
 }

@@ -37,7 +37,7 @@ pub fn compact(text: &str) -> Result<Cow<'_, str>, InvalidJson> {
     }
 }
 
-/// What happens where whitespace may stand, and when something is wrong.
+/// What happens where whitespace may be, and when something is wrong.
 trait Gaps {
     /// The place behind the whitespace at `at`.
     fn pass(&mut self, bytes: &[u8], at: usize) -> usize;

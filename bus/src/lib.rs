@@ -44,6 +44,7 @@ mod names;
 mod options;
 mod partition;
 mod pattern;
+mod pending;
 mod projector;
 mod publish;
 mod rfc3339;
@@ -76,11 +77,15 @@ pub use names::{
 pub use options::{Backoff, BusOptions, Limits};
 pub use partition::partition_of;
 pub use pattern::Pattern;
+pub use pending::{Pending, PendingAll};
 pub use projector::{
     Emitter, ProcessProjector, ProcessState, ProcessStatus, Processes, Projector, ProjectorHandle,
     ProjectorInfo, ProjectorStatus, Rebuild,
 };
-pub use prombus_consume::{DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeStore, EffectCounts, EventFields};
+pub use prombus_consume::{
+    DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeStore, EffectCounts, EventFields, Nack, Retry, SettleOp,
+    Topic,
+};
 pub use prombus_schema::{Compatibility, Finding, Rule, UnknownCompatibility};
 pub use prombus_store::{
     Answer, Clock, Damage, DamageKind, Durability, Find, Id, LatestEvent, LockExt, Page, ReadError,
@@ -106,4 +111,4 @@ pub use subscription::{
     SubscribeOptions, Subscription, SubscriptionControl,
 };
 pub use topic::TopicConfig;
-pub use typed::{Topic, TypedSubscription};
+pub use typed::TypedSubscription;

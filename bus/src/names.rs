@@ -58,7 +58,7 @@ pub fn check_group(name: &str) -> Result<(), InvalidGroup> {
     Ok(())
 }
 
-/// Whether a topic is one of the bus's own, which nobody sees: its name is none that users can give.
+/// Whether a topic is internal to the bus and hidden from users: its name is not one that users can give.
 pub fn is_internal_topic(topic: &str) -> bool {
     topic.starts_with(INTERNAL_PREFIX)
 }

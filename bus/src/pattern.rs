@@ -1,5 +1,5 @@
-//! Patterns over dot-separated names: `*` stands for one segment, `**` for any number of them (none too), anywhere.
-//! Within a segment `*` stands for any run of characters. One matcher serves fan-in, filters and policies.
+//! Patterns over dot-separated names: `*` matches one segment, `**` any number of them (none too), anywhere.
+//! Within a segment `*` matches any run of characters. One matcher serves fan-in, filters and policies.
 
 use crate::error::InvalidPattern;
 use crate::names::{MAX_TOPIC_BYTES, is_name_byte};
@@ -36,10 +36,9 @@ impl Pattern {
             .map(|segment| match segment {
                 "**" => Ok(Segment::Any),
                 "*" => Ok(Segment::One),
-                _ if segment.contains("**") => Err(InvalidPattern::new(
-                    text,
-                    "** has to stand alone between dots",
-                )),
+                _ if segment.contains("**") => {
+                    Err(InvalidPattern::new(text, "** must be a whole segment"))
+                }
                 _ if segment.contains('*') => Ok(Segment::Glob(segment.to_owned())),
                 _ => Ok(Segment::Literal(segment.to_owned())),
             })

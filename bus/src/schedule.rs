@@ -159,7 +159,7 @@ impl Bus {
         let mut event = draft(limits, &payload, options)?;
         let partitions = named.traits.partitions;
         event.partition = partition_of_draft(&event, partitions, || core.number());
-        // Now, because at the due time there is no caller to be told.
+        // Now, because at the due time there is no caller to report to.
         let stamped = match named.traits.schemas {
             Some(generation) => core.schemas.of(&target, generation)?.stamp(&event)?,
             None => None,

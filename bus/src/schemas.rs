@@ -1,5 +1,5 @@
 //! The schemas of topics: one keyed record for each topic that has any, with all versions in it. A number in the topic's
-//! attributes says which state of that record applies; it changes in the same atomic batch, so that whoever watches
+//! attributes says which state of that record applies; it changes in the same atomic batch, so that a reader that watches
 //! topics learns of it, and a topic without schemas costs a publisher no more than finding no number.
 
 mod check;

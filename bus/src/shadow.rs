@@ -50,7 +50,7 @@ pub struct ShadowOptions {
     pub to: Option<u64>,
     /// How fast.
     pub pace: Pace,
-    /// After how long it is gone, whoever is subscribed.
+    /// After how long it is removed, also while it has members.
     pub ttl_ms: u64,
 }
 

@@ -16,15 +16,15 @@ pub use options::SubscribeOptions;
 pub(crate) use subscribe::subscribe;
 
 use crate::error::SettleError;
-use crate::group::command::Settlement;
-use crate::group::inbox::{Inbox, Message, Nack};
+use crate::group::inbox::{Inbox, Message};
 use crate::group::membership::Membership;
 use crate::group::registry::Registry;
-use crate::group::state::Retry;
 use crate::group::subscriber::{Subscriber, TakenEvent};
 use crate::group::{Assignment, Ended};
 use crate::pattern::Pattern;
+use crate::pending::Pending;
 use crate::schemas::Upcaster;
+use prombus_consume::SettleOp;
 use prombus_store::LockExt;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,9 +46,7 @@ pub struct SubscriptionControl {
 }
 
 /// What became of each event that was to be settled, in the order of their ids.
-pub trait SettleFuture: Future<Output = Vec<Result<(), SettleError>>> + Send + 'static {}
-
-impl<F: Future<Output = Vec<Result<(), SettleError>>> + Send + 'static> SettleFuture for F {}
+pub type SettleFuture = Pending<Vec<Result<(), SettleError>>>;
 
 struct Shared {
     group: Arc<str>,
@@ -110,7 +108,7 @@ impl Subscription {
     }
 
     /// The next change to the partitions that a partitioned subscription has; `None` when no more will come. What is
-    /// assigned is told before its events come. Who is done with partitions that were revoked says so with
+    /// assigned is reported before its events come. A member that is done with revoked partitions confirms that with
     /// [`SubscriptionControl::confirm_revoked`]; the next member gets them then, or as long after as a lease is.
     pub async fn next_assignment(&self) -> Option<Assignment> {
         self.control.shared.subscriber.next_assignment().await
@@ -221,14 +219,8 @@ impl SubscriptionControl {
     }
 
     /// Acknowledges events of a topic by their ids, with one result for each. One that is settled already is fine.
-    /// Nothing happens before the answer is polled; it borrows nothing, so that it can be kept.
-    pub fn ack_ids(&self, topic: &str, ids: &[&str]) -> impl SettleFuture + use<> {
-        self.settle(topic, owned(ids), Settlement::Ack)
-    }
-
-    /// As [`Self::ack_ids`], for whoever has the ids as texts of its own.
-    pub fn ack_owned_ids(&self, topic: &str, ids: Vec<String>) -> impl SettleFuture + use<> {
-        self.settle(topic, ids, Settlement::Ack)
+    pub fn ack_ids(&self, topic: &str, ids: &[&str]) -> SettleFuture {
+        self.settle_ids(topic, owned(ids), SettleOp::Ack)
     }
 
     /// Brings events of a topic back, after `delay_ms` or else a backoff. One that is settled already is fine.
@@ -238,32 +230,22 @@ impl SubscriptionControl {
         ids: &[&str],
         reason: &str,
         delay_ms: Option<u64>,
-    ) -> impl SettleFuture + use<> {
-        let nack = Nack {
-            reason: reason.to_owned(),
-            retry: delay_ms.map_or(Retry::Backoff, |delay_ms| Retry::After { delay_ms }),
-        };
-        self.settle(topic, owned(ids), Settlement::Nack(nack))
+    ) -> SettleFuture {
+        self.settle_ids(topic, owned(ids), SettleOp::nack(reason, delay_ms))
     }
 
     /// Moves the deadlines of events of a topic to `max(1000, extend_ms)` from now, without a time by as much as leases
     /// are long.
-    pub fn extend_ids(
-        &self,
-        topic: &str,
-        ids: &[&str],
-        extend_ms: Option<u64>,
-    ) -> impl SettleFuture + use<> {
-        self.settle(topic, owned(ids), Settlement::Extend { extend_ms })
+    pub fn extend_ids(&self, topic: &str, ids: &[&str], extend_ms: Option<u64>) -> SettleFuture {
+        self.settle_ids(topic, owned(ids), SettleOp::Extend { extend_ms })
     }
 
-    fn settle(&self, topic: &str, ids: Vec<String>, what: Settlement) -> impl SettleFuture + use<> {
-        let route = self.shared.route(topic);
-        async move {
-            match route {
-                Some(route) => route.settle(ids, what).await,
-                None => vec![Err(SettleError::Gone); ids.len()],
-            }
+    /// Settles events of a topic by their ids, or extends their leases. The request is sent when this returns, behind
+    /// everything that was sent through this handle before.
+    pub fn settle_ids(&self, topic: &str, ids: Vec<String>, op: SettleOp) -> SettleFuture {
+        match self.shared.route(topic) {
+            Some(route) => route.settle(ids, op),
+            None => Pending::known(all_gone(ids.len())),
         }
     }
 }
@@ -308,6 +290,11 @@ impl Shared {
     fn follower(&self) -> MutexGuard<'_, Option<AbortHandle>> {
         self.follower.guard()
     }
+}
+
+/// The results of an owner that is gone.
+pub(crate) fn all_gone(count: usize) -> Vec<Result<(), SettleError>> {
+    vec![Err(SettleError::Gone); count]
 }
 
 fn owned(ids: &[&str]) -> Vec<String> {

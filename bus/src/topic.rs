@@ -12,7 +12,7 @@ const MAX_PARTITIONS: u32 = 1_024;
 /// How a topic is kept and what is done with it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TopicConfig {
-    /// When a publish is answered.
+    /// When a publish is acknowledged.
     pub durability: Durability,
     /// Events older than this are forgotten.
     pub retention_ms: Option<u64>,
@@ -44,7 +44,7 @@ struct Attributes {
     partitions: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<String>,
-    /// Which state of the topic's schemas applies. It changes with them, so that whoever watches topics learns of it.
+    /// Which state of the topic's schemas applies. It changes with them, so that watchers of topics learn of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     schema_generation: Option<u64>,
 }

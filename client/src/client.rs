@@ -137,18 +137,11 @@ impl Client {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: fmt::Display + 'static,
     {
-        let (concurrency, manual_ack) = (options.concurrency, options.manual_ack);
-        let subscription = self.subscribe(topic, group, options).await?;
-        Ok(Consumer::start(
-            subscription,
-            concurrency,
-            manual_ack,
-            handler,
-        ))
+        prombus_consume::subscribe_with(self, (topic, group), options, handler).await
     }
 
     /// The same for a group whose members share the partitions of a topic ([`SubscribeOptions::partitioned`] is set): the
-    /// hooks are told which ones this consumer has. No event of a partition is handled before `on_assigned` has returned,
+    /// hooks are called with those that this consumer has. No event of a partition is handled before `on_assigned` has returned,
     /// and another member gets a partition that is revoked after its handlers and `on_revoked` have.
     pub async fn subscribe_partitioned<H, F, E, P>(
         &self,

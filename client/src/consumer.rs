@@ -1,8 +1,10 @@
 //! Handlers on a server's deliveries: how the loop of [`prombus_consume::Consumer`] takes and settles them, and hooks for
 //! partitions that come and go.
 
+use crate::error::BadValue;
 use crate::subscription::{Delivery, Ended, LeaseHandle, Next, Subscription, SubscriptionControl};
-use prombus_consume::{Delivered, Subscribed, handle};
+use prombus_consume::{Delivered, SettleOp, Subscribed, handle};
+use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -111,6 +113,7 @@ impl Subscribed for Subscription {
 
 impl Delivered for Delivery {
     type Lease = LeaseHandle;
+    type ValueError = BadValue;
 
     fn lease(&self) -> LeaseHandle {
         self.handle()
@@ -127,18 +130,14 @@ impl Delivered for Delivery {
     fn id(&self) -> Cow<'_, str> {
         Cow::Borrowed(self.event.id())
     }
+
+    fn value<T: DeserializeOwned>(&self) -> Result<T, BadValue> {
+        Self::value(self)
+    }
 }
 
 impl prombus_consume::Lease for LeaseHandle {
-    fn ack(self) {
-        Self::ack(self);
-    }
-
-    fn nack(self, reason: String) {
-        Self::nack(&self, reason, None);
-    }
-
-    fn extend(&self, extend_ms: u64) {
-        Self::extend(self, extend_ms);
+    fn settle(&self, op: SettleOp) {
+        Self::settle(self, op);
     }
 }

@@ -76,7 +76,7 @@ impl Core {
         self.task_waker.wake();
     }
 
-    /// A number that nobody else in this client has.
+    /// A number that is unique in this client.
     pub(crate) fn number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
@@ -121,7 +121,7 @@ impl Core {
         self.task_waker.wake();
     }
 
-    /// Nothing more will happen. Whatever waits is told so.
+    /// Nothing more will happen. All waiters are notified.
     pub(crate) fn end(&self, error: ConnectError) {
         let error = Arc::new(error);
         let phase = Phase::Ended(error.clone());

@@ -14,7 +14,7 @@ pub struct BadUrl {
     pub why: String,
 }
 
-/// What the server answered instead of OK.
+/// The error frame that the server sent instead of OK.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message} ({code})")]
 pub struct ServerError {
@@ -116,7 +116,7 @@ pub enum PublishError {
     Ended(#[from] Arc<ConnectError>),
 }
 
-/// Why a request was not answered with what was asked for. Requests go over HTTP and are not sent again by themselves.
+/// Why a request failed. Requests go over HTTP and are not sent again by themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// Something in it cannot be sent. Nothing was.
@@ -177,7 +177,7 @@ pub struct StateMoved {
 /// Why a topic cannot be loaded or followed any further.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FollowError {
-    /// A request was not answered with what was asked for.
+    /// A request failed.
     #[error(transparent)]
     Request(#[from] RequestError),
     /// The server does not let one wait for more.
@@ -216,7 +216,7 @@ pub enum SubscribeError {
 /// Why an acknowledgement, its opposite or an extension settled nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SettleError {
-    /// The server refused it: `lease_lost` where another member holds the event, `unknown_id` where nobody does.
+    /// The server refused it: `lease_lost` where another member holds the event, `unknown_id` where no member does.
     #[error(transparent)]
     Refused(#[from] ServerError),
     /// The connection that the event was delivered on is gone, and with it the lease. The event comes again.

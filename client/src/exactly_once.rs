@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::error::SubscribeError;
 use crate::subscription::{Delivery, SubscribeOptions, Subscription};
-use prombus_consume::{Dedupe, MANUAL_ACK_REASON};
+use prombus_consume::Dedupe;
 use std::fmt;
 use std::future::Future;
 
@@ -32,20 +32,7 @@ impl Client {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: fmt::Display + Send + 'static,
     {
-        if options.manual_ack {
-            return Err(SubscribeError::BadOption {
-                name: "manual_ack",
-                why: MANUAL_ACK_REASON,
-            });
-        }
-        let concurrency = options.concurrency;
-        let subscription = self.subscribe(topic, group, options).await?;
-        Ok(ExactlyOnce::start(
-            subscription,
-            group,
-            concurrency,
-            dedupe,
-            handler,
-        ))
+        let names = (topic, group);
+        prombus_consume::subscribe_exactly_once(self, names, options, dedupe, handler).await
     }
 }

@@ -1,62 +1,11 @@
-//! Event ids: a type that holds one without an allocation, and the maker of ids for publishes that may have to be sent
-//! twice.
+//! The generator of ids for publishes that may have to be sent twice.
 
-use std::fmt;
-use std::ops::Deref;
+pub(crate) use prombus_consume::Id;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// The longest id.
-const MAX_ID_BYTES: usize = 64;
 /// Digits of the time in an id that was made: enough that all are equally long for the next 500 years.
 const TIME_DIGITS: u32 = 11;
-
-/// The id of an event: 1 to 64 printable ASCII characters.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Id {
-    bytes: [u8; MAX_ID_BYTES],
-    len: u8,
-}
-
-impl Id {
-    /// An id from its text, `None` where it is not one.
-    pub fn new(text: &str) -> Option<Self> {
-        let is_printable = |byte: u8| (b' '..=b'~').contains(&byte);
-        if text.is_empty() || text.len() > MAX_ID_BYTES || !text.bytes().all(is_printable) {
-            return None;
-        }
-        let mut bytes = [0; MAX_ID_BYTES];
-        bytes[..text.len()].copy_from_slice(text.as_bytes());
-        let len = u8::try_from(text.len()).ok()?;
-        Some(Self { bytes, len })
-    }
-
-    /// Its text.
-    pub fn as_str(&self) -> &str {
-        // Always ASCII, see `new`.
-        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
-    }
-}
-
-impl Deref for Id {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        self.as_str()
-    }
-}
-
-impl fmt::Display for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl fmt::Debug for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), f)
-    }
-}
 
 /// Makes ids that no other client makes: the time, 96 random bits for the client and a number for the event. They begin
 /// with the time because a server that keeps names in order then knows where an id would have to be, without looking
@@ -115,17 +64,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_keep_their_text_and_refuse_what_is_none() {
-        let longest = "x".repeat(MAX_ID_BYTES);
-        for text in ["a", "with \"quotes\" and \\", &longest] {
-            assert_eq!(Id::new(text).unwrap().as_str(), text);
-        }
-        for text in ["", "ä", "a\n", &"x".repeat(MAX_ID_BYTES + 1)] {
-            assert_eq!(Id::new(text), None);
-        }
-    }
-
-    #[test]
     fn made_ids_differ_and_are_valid() {
         let maker = IdGenerator::new([7; 12]);
         let (mut one, mut other) = (String::new(), String::new());
@@ -135,6 +73,6 @@ mod tests {
         assert_eq!(other, "1977420dc01-070707070707070707070707-12d");
         assert!(one < other);
         maker.make_at(u64::MAX, &mut other);
-        assert!(Id::new(&other).is_some());
+        assert!(Id::from_client(&other).is_some());
     }
 }

@@ -68,7 +68,6 @@ pub use error::{
     ServerError, SettleError, StateMoved, SubscribeError, TopicReplaced,
 };
 pub use exactly_once::ExactlyOnce;
-pub use id::Id;
 pub use options::{ClientOptions, Reconnect, TlsOptions};
 pub use prombus_api::http::{
     Age, ChangedKey, Cursor, DiffPage, DiffQuery, Durability, Explanation, FindBy, FindQuery,
@@ -79,7 +78,7 @@ pub use prombus_api::http::{
 };
 pub use prombus_api::options::{Filter, Ordering, Position as StartAt};
 pub use prombus_consume::{
-    DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeError, DedupeStore, EffectCounts, EventFields,
+    DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeError, DedupeStore, EffectCounts, EventFields, Id, Topic,
 };
 pub use publish::{
     AlsoPublish, BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published,
@@ -91,4 +90,4 @@ pub use subscription::{
     SubscriptionControl,
 };
 pub use token::{Token, TokenProvider, TokenSource};
-pub use typed::{Topic, TypedSubscription};
+pub use typed::TypedSubscription;

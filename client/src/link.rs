@@ -68,7 +68,7 @@ struct SubscriptionEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryState {
     New,
-    /// The server was asked. It takes nothing else about the subscription before it has answered.
+    /// The server was asked. It takes nothing else about the subscription before it has replied.
     Subscribing,
     Open,
 }

@@ -61,7 +61,7 @@ pub struct AlsoPublish<'a> {
     pub payload: &'a str,
 }
 
-/// Where a published event lies.
+/// The position of a published event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
     /// Its id.

@@ -16,7 +16,7 @@ pub use delivery::{Context, Delivery};
 pub use event::Event;
 pub use options::SubscribeOptions;
 pub use partitions::Assignment;
-pub(crate) use settle::{AckRun, Confirm, PendingSettle, SettleOp};
+pub(crate) use settle::{AckRun, Confirm, PendingSettle};
 
 use crate::client::Alive;
 use crate::error::{ConnectError, ServerError, SubscribeError};

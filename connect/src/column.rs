@@ -4,7 +4,7 @@ use crate::error::BadColumn;
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a value stands in a payload: the names of fields, from the outside in.
+/// The path to a value in a payload: the names of fields, from the outside in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPath(Vec<String>);
 
@@ -113,7 +113,7 @@ impl Column {
         }
     }
 
-    /// The columns beside the key where nobody names any: the payload, and where it stood.
+    /// The default columns beside the key: the payload, and the event's position.
     pub fn defaults() -> Vec<Self> {
         vec![
             Self::new("payload", ColumnSource::Payload, ColumnType::Json),

@@ -26,7 +26,7 @@ struct ReadRecord {
     topic: Box<str>,
     seq: u64,
     key: Option<Box<str>>,
-    /// Where the payload stands in `json`.
+    /// Where the payload is in `json`.
     payload: Range<usize>,
 }
 

@@ -58,7 +58,7 @@ impl Node {
     }
 
     fn take<'a>(&self, value: &'a str, found: &mut [Option<&'a str>]) {
-        // Where a name stands twice the last one counts, with all that is in it.
+        // Where a name occurs twice the last one counts, with all that is in it.
         self.clear(found);
         for &slot in &self.slots {
             found[slot] = Some(value);

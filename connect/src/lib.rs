@@ -11,7 +11,9 @@ pub mod outbox;
 mod position;
 mod projection;
 mod runner;
+mod shape;
 mod source;
+mod transactional;
 
 pub use column::{Column, ColumnSource, ColumnType, Compare, FieldPath, VersionGuard};
 pub use event::Event;
@@ -20,6 +22,8 @@ pub use names::{MAX_NAME_BYTES, check_name};
 pub use position::{Position, PositionOwner};
 pub use projection::{Applied, Attempts, BATCH, Projection, ProjectionError, TaskLost};
 pub use runner::Runner;
+pub use shape::{Part, Shape};
 #[cfg(feature = "client")]
 pub use source::ClientSource;
 pub use source::{BusSource, Source, SourcePage};
+pub use transactional::{TransactionPlan, TransactionalOptions, handler_panicked};

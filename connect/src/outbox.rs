@@ -1,9 +1,11 @@
 //! An outbox: events that a service writes to its own database in the transaction of what they are about, and that a
 //! drainer publishes afterwards. A connector keeps the rows; claiming, publishing and settling are the same everywhere.
 
+mod add;
 mod drainer;
 mod publish;
 
+pub use add::{AddError, check_added, to_json};
 pub use drainer::{Drained, Drainer, DrainerOptions};
 pub use publish::{Publish, PublishFailure, SentAt};
 
@@ -64,7 +66,7 @@ pub struct Settled {
 }
 
 /// The rows that one worker holds: claimed with a lease, settled when they are published. Each of these is atomic, and
-/// what was begun comes to its end though nobody waits for it any more.
+/// what was begun is completed also if the caller has stopped waiting.
 pub trait ClaimStore: Send + Sync + 'static {
     /// Where a row is.
     type Place: Send + Sync + 'static;

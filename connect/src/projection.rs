@@ -30,7 +30,7 @@ pub trait Projection: Send + Sized + 'static {
     fn batch(&self) -> ReadLimit;
 
     /// Takes events, all behind the position and in order, in one transaction, on a task or thread of its own: what was
-    /// begun comes to its end though nobody waits for it any more.
+    /// begun is completed also if the caller has stopped waiting.
     fn start(
         this: Arc<Mutex<Self>>,
         events: Vec<Event>,

@@ -24,7 +24,7 @@ pub struct SourcePage {
     pub tail_seq: u64,
 }
 
-/// One topic, read in order. Whoever reads keeps the position.
+/// One topic, read in order. The reader keeps the position.
 pub trait Source: Send {
     /// The topic.
     fn topic(&self) -> &str;

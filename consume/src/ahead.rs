@@ -1,4 +1,4 @@
-//! What whoever loaded a table of keys knows already when following its topic.
+//! What the loader of a table of keys knows already when it follows the topic.
 //!
 //! Keys may change while the table is read. What was read of a key then is newer than the position that the table counts
 //! from, so its events up to there are left out when the topic is followed: every change is in the table or follows,

@@ -34,7 +34,7 @@ impl<S: Subscribed> Consumer<S> {
         consumer
     }
 
-    /// Starts one worker that takes deliveries its own way until it is told to stop.
+    /// Starts one worker that takes deliveries its own way until it is stopped.
     pub fn with_worker<F>(
         subscription: S,
         worker: impl FnOnce(Arc<S>, watch::Receiver<bool>) -> F,

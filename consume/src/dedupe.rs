@@ -14,7 +14,7 @@ pub const DEFAULT_DEDUPE_TTL_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 /// A place that remembers what was done.
 ///
-/// Once `mark` has answered `Ok`, `seen` answers `true` until the time to live is over, after a crash too. A place
+/// Once `mark` has returned `Ok`, `seen` returns `true` until the time to live is over, after a crash too. A place
 /// that is full says in its own documentation whether it forgets its oldest marks or refuses new ones; it never
 /// answers `true` for what was not marked.
 pub trait DedupeStore: Send + Sync + 'static {

@@ -1,5 +1,7 @@
 //! What a handler's loop has to know of a subscription and of what it brings.
 
+use crate::settle::SettleOp;
+use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
@@ -30,6 +32,8 @@ pub trait Subscribed: Send + Sync + Sized + 'static {
 pub trait Delivered: Send + 'static {
     /// What settles it while a handler has it.
     type Lease: Lease;
+    /// Why a payload is not the value that it should be.
+    type ValueError: fmt::Display;
 
     /// Its lease.
     fn lease(&self) -> Self::Lease;
@@ -42,16 +46,13 @@ pub trait Delivered: Send + 'static {
 
     /// The event's id.
     fn id(&self) -> Cow<'_, str>;
+
+    /// The payload as a value.
+    fn value<T: DeserializeOwned>(&self) -> Result<T, Self::ValueError>;
 }
 
 /// The right to settle a delivery that somebody else has.
 pub trait Lease: Send + Sync + 'static {
-    /// The event is done.
-    fn ack(self);
-
-    /// The event failed; it comes again after a backoff.
-    fn nack(self, reason: String);
-
-    /// It takes longer: the deadline moves to `extend_ms` from now.
-    fn extend(&self, extend_ms: u64);
+    /// Settles it, or extends the lease, without waiting for the result.
+    fn settle(&self, op: SettleOp);
 }

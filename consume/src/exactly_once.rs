@@ -21,6 +21,7 @@
 use crate::consumer::Consumer;
 use crate::dedupe::{Dedupe, DedupeError};
 use crate::delivered::{Delivered, Lease as _, Subscribed};
+use crate::settle::SettleOp;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -137,7 +138,7 @@ impl<H> Once<H> {
         let scope = format!("{}/{}", delivery.topic(), self.group);
         let id = delivery.id().into_owned();
         let lease = delivery.lease();
-        let extend = |wait_ms| lease.extend(wait_ms + TRY_MS);
+        let extend = |wait_ms| lease.settle(SettleOp::extend(wait_ms + TRY_MS));
         let seen = retry_with_backoff(|| store.seen(&scope, &id), extend).await;
         match seen {
             Ok(true) => {

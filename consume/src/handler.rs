@@ -2,6 +2,7 @@
 //! that takes long is extended.
 
 use crate::delivered::{Delivered, Lease};
+use crate::settle::SettleOp;
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
@@ -41,9 +42,9 @@ where
         };
         match handled {
             Ok(Ok(())) if manual_ack => {}
-            Ok(Ok(())) => lease.ack(),
-            Ok(Err(error)) => lease.nack(error.to_string()),
-            Err(panic) => lease.nack(panic_text(&*panic)),
+            Ok(Ok(())) => lease.settle(SettleOp::Ack),
+            Ok(Err(error)) => lease.settle(SettleOp::nack(error.to_string(), None)),
+            Err(panic) => lease.settle(SettleOp::nack(panic_text(&*panic), None)),
         }
     }
 }
@@ -53,7 +54,7 @@ async fn keep_extending(lease: &impl Lease, lease_ms: u64) {
     let pause = Duration::from_millis((lease_ms / 3).max(MIN_EXTEND_PAUSE_MS));
     loop {
         tokio::time::sleep(pause).await;
-        lease.extend(lease_ms);
+        lease.settle(SettleOp::extend(lease_ms));
     }
 }
 

@@ -9,6 +9,8 @@ mod delivered;
 mod event_fields;
 mod exactly_once;
 mod handler;
+mod settle;
+mod typed;
 
 pub use ahead::{Ahead, MAX_AHEAD_KEYS};
 pub use consumer::Consumer;
@@ -17,3 +19,8 @@ pub use delivered::{Delivered, Lease, Subscribed};
 pub use event_fields::EventFields;
 pub use exactly_once::{EffectCounts, ExactlyOnce, MANUAL_ACK_REASON};
 pub use handler::{CatchPanic, handle, panic_text};
+pub use prombus_store::Id;
+pub use settle::{Nack, Retry, SettleOp};
+pub use typed::{
+    DeliveryOf, Endpoint, Topic, TypedSubscription, subscribe_exactly_once, subscribe_with,
+};

@@ -1,5 +1,5 @@
 //! What the server did in the last fifteen minutes, in rings of a fixed size, so that a page that is opened shows how it
-//! came about. A task takes a sample every [`HISTORY_INTERVAL_MS`]; nobody who publishes or consumes takes part in it.
+//! came about. A task takes a sample every [`HISTORY_INTERVAL_MS`]; publishing and consuming take no part in it.
 
 mod ring;
 mod sampler;
@@ -101,7 +101,7 @@ pub(crate) struct LagGrowth {
     pub(crate) over_ms: u64,
 }
 
-/// The rings, shared by whoever fills and whoever shows them.
+/// The rings, shared by the sampler and the routes that show them.
 #[derive(Debug)]
 pub(crate) struct History {
     recorded: Mutex<Recorded>,

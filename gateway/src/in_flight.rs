@@ -5,7 +5,7 @@ use crate::gateway::Gateway;
 use crate::metrics::GroupSeries;
 #[cfg(feature = "otlp")]
 use crate::spans::OpenSpan;
-use prombus::Delivery;
+use prombus::{Delivery, SettleOp};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -68,17 +68,6 @@ struct Lease {
     span: Option<OpenSpan>,
 }
 
-/// How a delivery ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Acked,
-    Nacked,
-    /// Without a time, by the length of the lease.
-    Extended {
-        extend_ms: Option<u64>,
-    },
-}
-
 impl InFlight {
     pub(crate) fn new(group: Arc<str>, transport: Transport) -> Self {
         Self {
@@ -134,8 +123,8 @@ impl InFlight {
     }
 
     /// Records that an event was settled or its lease extended.
-    pub(crate) fn settle(&mut self, hash: u64, outcome: Outcome, now: Now) {
-        if let Outcome::Extended { extend_ms } = outcome {
+    pub(crate) fn settle(&mut self, hash: u64, op: &SettleOp, now: Now) {
+        if let SettleOp::Extend { extend_ms } = op {
             if let Some(held) = self.held.get_mut(&hash) {
                 let extend_ms = extend_ms.unwrap_or(held.lease_ms).max(MIN_EXTEND_MS);
                 held.deadline_ms = now.monotonic_ms.saturating_add(extend_ms);
@@ -152,10 +141,10 @@ impl InFlight {
         };
         #[cfg(feature = "otlp")]
         if let Some(span) = held.span.take() {
-            span.settled(outcome == Outcome::Acked, now.wall_ms);
+            span.settled(*op == SettleOp::Ack, now.wall_ms);
         }
         let series = &held.origin.series;
-        if outcome == Outcome::Nacked {
+        if matches!(op, SettleOp::Nack(_)) {
             return series.nacked.increment();
         }
         series.acked.increment();
@@ -171,7 +160,7 @@ impl InFlight {
     /// also where the lease has been removed.
     pub(crate) fn ack_published(&mut self, gateway: &Gateway, topic: &str, hash: u64, now: Now) {
         if self.held.contains_key(&hash) {
-            return self.settle(hash, Outcome::Acked, now);
+            return self.settle(hash, &SettleOp::Ack, now);
         }
         let origin = self.origin(gateway, topic);
         origin.series.acked.increment();

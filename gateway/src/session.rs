@@ -372,7 +372,7 @@ impl Session {
         self.drained_by_ms = Some(gateway.monotonic_ms() + wait_ms);
     }
 
-    /// Whether everything was answered and acknowledged, once the server shuts down.
+    /// Whether everything was replied to and acknowledged, once the server shuts down.
     fn is_drained(&self) -> bool {
         self.drained_by_ms.is_some()
             && self.dispatcher.replies.is_empty()

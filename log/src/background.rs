@@ -1,4 +1,4 @@
-//! What the foreground and the background of a log tell each other: the pace of background work, the throttle of
+//! What the foreground and the background of a log share: the pace of background work, the throttle of
 //! publishers, and the wish to seal, to maintain and to stop.
 
 use crate::pace::Pacer;
@@ -14,7 +14,7 @@ pub(crate) struct Background {
     pub(crate) wake: Condvar,
 }
 
-/// What the threads of a log tell each other.
+/// What the threads of a log share.
 #[derive(Debug, Default)]
 pub(crate) struct MaintenanceSignal {
     /// A full segment waits to be sealed.

@@ -30,7 +30,7 @@ pub(crate) struct Committer {
     /// Wakes the sync thread; goes with `buffer`.
     pub(crate) sync_wake: Condvar,
     writer: Mutex<Writer>,
-    /// Somebody did not get the writer and relies on whoever has it.
+    /// A thread did not get the writer and relies on the one that has it.
     write_promised: AtomicBool,
     /// Held while a commit cycle goes on. Comes before the writer.
     cycles: Mutex<()>,
@@ -183,7 +183,7 @@ impl Committer {
         }
     }
 
-    /// Takes no more batches, because of `cause`. Everyone who waits is told.
+    /// Takes no more batches, because of `cause`. All waiters are notified.
     pub(crate) fn poison(&self, writer: &mut Writer, cause: &str) -> StoreFailed {
         let failure = StoreFailed {
             cause: cause.into(),
@@ -199,7 +199,7 @@ impl Committer {
         failure
     }
 
-    /// Throttles publishers while too many full segments wait. Called with the view's lock held, by whoever has changed
+    /// Throttles publishers while too many full segments wait. The caller must hold the view's lock and has changed
     /// how many there are, so that the last change counts.
     pub(crate) fn throttle_by_backlog(&self, view: &View) {
         let full_segments = view.active_segments.len().saturating_sub(1);

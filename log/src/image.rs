@@ -3,7 +3,7 @@
 //! A log changes in three ways only: records are appended to its last segment; sealed segments, indexes and state runs
 //! are replaced by renaming a new file over the old one; and files are removed. So a set of files that was opened while
 //! no name changed is the log as it was at one moment, whatever happens to the names afterwards: a removed or replaced
-//! file stays readable by whoever has it open, and of the last segment everything up to its end at that moment is
+//! file stays readable through open handles, and of the last segment everything up to its end at that moment is
 //! final. Opening such a set is the same as opening the log after a crash at that moment.
 
 use crate::files::{File, Files, TrackedFiles};

@@ -1,5 +1,5 @@
 //! A sorted table from names to places: publishers' client ids and the keys of a sealed segment. A table is pure bytes in
-//! three parts, and whoever has them does the reading and caching:
+//! three parts, and their owner does the reading and caching:
 //!
 //! - blocks of about 4 KiB with the entries, each under its own checksum, because they are read one at a time,
 //! - fences, which say where each block is and with which name it starts; they are read whole, so their checksum is

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub trait Listener: Send + Sync + 'static {
     /// A topic's tail has moved, or is 0 again because the topic was deleted.
     fn tail_moved(&self, topic: &str, tail_seq: u64);
-    /// Whether anybody would hear of that. Asked after tails have moved: whoever begins to follow a topic later sees
+    /// Whether there are listeners. Asked after tails have moved: a watch that begins later sees
     /// where it ends.
     fn is_followed(&self) -> bool {
         true

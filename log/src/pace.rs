@@ -28,7 +28,7 @@ const CREDIT_WAIT: Duration = Duration::from_millis(10);
 /// takes some time to get it, and would find it taken every time.
 const HANDOVER: Duration = Duration::from_micros(100);
 
-/// What background work and publishers tell each other. Its lock is the last one taken and is held across nothing.
+/// What background work and publishers share. Its lock is the last one taken and is held across nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Pacer {
     state: Mutex<PaceState>,

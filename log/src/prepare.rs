@@ -22,7 +22,7 @@ const PREPARE_FROM_SYNCS: u64 = 16;
 /// and so much was written since the log was opened: one that is hardly used takes no space for it.
 const PREPARE_FROM_BYTES: u64 = 1 << 20;
 
-/// What the writer and the thread that prepares segments tell each other.
+/// What the writer and the thread that prepares segments share.
 #[derive(Default)]
 pub(crate) struct Preparation {
     state: Mutex<State>,

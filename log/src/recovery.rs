@@ -92,7 +92,7 @@ struct Candidate {
     sealed: Option<Arc<Sealed>>,
 }
 
-/// Where a segment in commit order stands among the others.
+/// The place of a segment in commit order.
 #[derive(Clone, Copy)]
 struct ActivePlace {
     is_last: bool,

@@ -42,7 +42,7 @@ impl Reserve {
                 let cause = cause.into();
                 Self::Spent(StoreFailed { cause })
             }
-            // Without a reserve the log is as safe; what is wrong with the disk will be told by a write.
+            // Without a reserve the log is as safe; a write will report what is wrong with the disk.
             _ => Self::Held,
         }
     }

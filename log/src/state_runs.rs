@@ -61,7 +61,7 @@ impl StateRuns {
         self.lock().last().map_or(0, |run| run.to)
     }
 
-    /// Takes in a run that is on disk and returns those that it stands for as well.
+    /// Takes in a run that is on disk and returns those that it replaces.
     pub(crate) fn add(&self, run: RunHeader) -> Vec<RunHeader> {
         let mut runs = self.lock();
         let (replaced, mut kept): (Vec<_>, Vec<_>) =
@@ -118,7 +118,7 @@ pub(crate) fn write_base<'a>(
     writer.finish()
 }
 
-/// Removes the files of runs that another one stands for.
+/// Removes the files of runs that another one replaces.
 pub(crate) fn remove_replaced(
     files: &dyn Files,
     by: u64,

@@ -248,7 +248,7 @@ impl Store for FileStore {
                 Ok(Err(error)) => return Err(failed(error.to_string())),
                 Err(error) => return Err(failed(error.to_string())),
             }
-            // Retention goes through the log like any batch, so whoever looks behind it waits for the log.
+            // Retention goes through the log like any batch, so readers behind it wait for the log.
             log.sync().await
         })
     }
@@ -258,7 +258,8 @@ impl Store for FileStore {
         let stats = log.stats();
         StoreStatus {
             url: self.url.clone(),
-            durability: "fsync: answered after fdatasync, shared by everyone waiting".into(),
+            durability: "fsync: acknowledged after fdatasync, which concurrent commits share"
+                .into(),
             failed: log.failure().map(|failure| failure.cause),
             bytes: stats.bytes,
             syncs: stats.syncs,

@@ -12,12 +12,14 @@ use crate::error::{
 };
 use crate::positions::Positions;
 use crate::server::has_transactions;
-use fold::{Fold, Shape, VERSION_FIELD};
+use fold::{Fold, VERSION_FIELD};
 use mongodb::bson::{Document, doc};
 use mongodb::options::{IndexOptions, ReadConcern};
 use mongodb::{ClientSession, Database, IndexModel};
 use prombus::ReadLimit;
-use prombus_connect::{Applied, BATCH, Event, Position, PositionOwner, Projection, check_name};
+use prombus_connect::{
+    Applied, BATCH, Event, Position, PositionOwner, Projection, Shape, check_name,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -154,7 +156,7 @@ impl Changelog {
             owner,
             position,
             batch: options.batch,
-            shape: Shape::new(options),
+            shape: Shape::new(&options.columns, options.version.as_ref()),
             has_transactions: has_transactions(database).await?,
         })
     }
@@ -228,7 +230,7 @@ impl Changelog {
             }
         }
         let mut fold = Fold::default();
-        if self.shape.is_guarded() {
+        if self.shape.version.is_some() {
             let versions = self.versions(events, session.as_deref_mut()).await?;
             fold.load_versions(&versions);
         }

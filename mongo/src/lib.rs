@@ -25,9 +25,10 @@ pub use outbox::{Drainer, DrainerOptions, Outbox};
 pub use prombus_connect::ClientSource;
 pub use prombus_connect::{
     Applied, BATCH, BusSource, Event, Position, Projection, Runner, Source, SourcePage,
+    TransactionalOptions,
 };
 pub use server::{SELECTION_TIMEOUT_MS, has_transactions, open};
-pub use transactional::{Handler, HandlerError, Transactional, TransactionalOptions};
+pub use transactional::{Handler, HandlerError, Transactional};
 
 /// The program in the page about this crate, compiled so that it cannot rot.
 #[cfg(doctest)]

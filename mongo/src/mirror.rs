@@ -117,7 +117,7 @@ impl Mirror {
                 Ok(()) => {}
                 Err(error) if error.is_transient() => {
                     tracing::warn!(%error, "mirror interrupted, trying again");
-                    // Whoever held the lease meanwhile may have gone on.
+                    // The holder of the lease may have gone on meanwhile.
                     self.topics.clear();
                     pause = RETRY;
                 }
@@ -145,7 +145,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Writes everything that is new, whoever holds the lease.
+    /// Writes everything that is new, without the lease.
     pub async fn sync(&mut self) -> Result<(), MongoError> {
         self.sync_events().await?;
         self.cursors.sync(&self.bus, &self.database).await

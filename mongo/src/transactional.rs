@@ -1,16 +1,16 @@
 //! A handler that gets the session of an open transaction: what it writes, in as many collections as it likes, and the
 //! position commit together or not at all. Killed at any point, the collections equal a fold over the log.
 
-use crate::error::{MongoError, OtherDefinition, ProjectError};
+use crate::error::{MongoError, ProjectError};
 use crate::positions::Positions;
 use crate::server::require_replication;
 use mongodb::options::ReadConcern;
 use mongodb::{ClientSession, Database};
-use prombus::{Backoff, ReadLimit};
+use prombus::ReadLimit;
 use prombus_connect::{
-    Applied, Attempts, BATCH, Event, Position, PositionOwner, Projection, check_name,
+    Applied, Attempts, Event, Position, PositionOwner, Projection, TransactionPlan,
+    TransactionalOptions, handler_panicked,
 };
-use std::any::Any;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,9 +19,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
-
-/// What the position says of a handler, for its code cannot be compared.
-const DEFINITION: &str = "handler";
 
 /// Handles events one after the other, inside a transaction.
 pub trait Handler: Send + 'static {
@@ -40,19 +37,6 @@ pub enum HandlerError {
     Mongo(MongoError),
     /// Something else.
     Other(String),
-}
-
-/// How a handler is run.
-#[derive(Debug, Clone)]
-pub struct TransactionalOptions {
-    /// The name that the position is kept under.
-    pub name: String,
-    /// How often an event is tried before the projector stops with the handler's error.
-    pub max_attempts: u32,
-    /// How long a failed event waits for its next attempt.
-    pub backoff: Backoff,
-    /// How many events at most go into one transaction. MongoDB ends transactions after a minute.
-    pub batch: ReadLimit,
 }
 
 /// A handler with its position.
@@ -80,18 +64,6 @@ enum Outcome {
     Failed(usize, String),
 }
 
-impl TransactionalOptions {
-    /// The defaults, under this name.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            max_attempts: 5,
-            backoff: Backoff::default(),
-            batch: BATCH,
-        }
-    }
-}
-
 impl<H: Handler> Transactional<H> {
     /// Goes on from the position of this name, or from the beginning of the topic. Needs a server with transactions.
     pub async fn open(
@@ -100,21 +72,12 @@ impl<H: Handler> Transactional<H> {
         options: TransactionalOptions,
         handler: H,
     ) -> Result<Self, ProjectError> {
-        check_name(&options.name)?;
+        let owner = options.owner(topic)?;
         require_replication(database, "transactions").await?;
-        let owner = PositionOwner {
-            projector: options.name.clone(),
-            topic: topic.to_owned(),
-            definition: DEFINITION.to_owned(),
-        };
         let positions = Positions::new(database, &owner);
         let position = match positions.load().await? {
             None => positions.begin().await?,
-            Some((position, was)) if was == owner.definition => position,
-            Some((_, was)) => {
-                let projector = owner.projector;
-                return Err(OtherDefinition { projector, was }.into());
-            }
+            Some(stored) => owner.checked(stored)?,
         };
         Ok(Self {
             database: database.clone(),
@@ -127,10 +90,7 @@ impl<H: Handler> Transactional<H> {
     }
 
     /// Handles all of these in one transaction, or none.
-    async fn handle(&mut self, events: &[Event]) -> Result<Outcome, MongoError> {
-        let Some(last) = events.last() else {
-            return Ok(Outcome::Done);
-        };
+    async fn handle(&mut self, events: &[Event], last: &Event) -> Result<Outcome, MongoError> {
         let to = Position::of(last);
         let mut session = self.database.client().start_session().await?;
         let begin = session.start_transaction();
@@ -152,7 +112,7 @@ impl<H: Handler> Transactional<H> {
             let _ = session.abort_transaction().await;
             return Ok(Outcome::Failed(at, why));
         }
-        // Where nobody knows whether it came through, the next attempt finds the position moved, or not.
+        // Where the outcome is unknown, the next attempt finds the position moved, or not.
         session.commit_transaction().await?;
         self.position = to;
         Ok(Outcome::Done)
@@ -160,40 +120,19 @@ impl<H: Handler> Transactional<H> {
 
     /// Takes events, all behind the position and in order.
     async fn apply(&mut self, events: &[Event]) -> Result<Applied, ProjectError> {
-        let mut take = events.len();
-        let mut failed = None;
-        let (first_seq, failed_seq) = (events.first().map(Event::seq), self.attempts.failed_seq());
-        if failed_seq.is_some() && first_seq <= failed_seq {
-            // Up to the one that failed each is committed by itself, so that a success counts at once.
-            take = take.min(1);
-        }
-        // Each round takes fewer events, so this ends.
-        while take > 0 {
-            match self.handle(&events[..take]).await? {
+        let mut plan = TransactionPlan::new(events, &self.attempts);
+        while let Some((batch, last)) = plan.batch() {
+            match self.handle(batch, last).await? {
                 Outcome::Done => break,
                 Outcome::Overtaken => {
                     let positions = Positions::new(&self.database, &self.owner);
                     self.position = positions.load().await?.unwrap_or_default().0;
                     return Ok(Applied::default());
                 }
-                Outcome::Failed(at, why) => {
-                    failed = Some((at, why));
-                    take = at;
-                }
+                Outcome::Failed(at, why) => plan.failed_at(at, why),
             }
         }
-        let mut applied = Applied {
-            events: take as u64,
-            ..Applied::default()
-        };
-        if let Some((at, why)) = failed {
-            let (max_attempts, backoff) = (self.options.max_attempts, &self.options.backoff);
-            let wait_ms = self
-                .attempts
-                .fail(&events[at], why, max_attempts, backoff)?;
-            applied.retry_after_ms = Some(wait_ms);
-        }
-        Ok(applied)
+        Ok(plan.finish(&mut self.attempts, &self.options)?)
     }
 }
 
@@ -232,19 +171,10 @@ async fn call<H: Handler>(
         match polled {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(handled)) => Poll::Ready(handled),
-            Err(panic) => {
-                let why = format!("the handler panicked: {}", panic_text(&*panic));
-                Poll::Ready(Err(HandlerError::Other(why)))
-            }
+            Err(panic) => Poll::Ready(Err(HandlerError::Other(handler_panicked(&*panic)))),
         }
     });
     handled.await
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a text")
 }
 
 impl From<mongodb::error::Error> for HandlerError {

@@ -212,7 +212,7 @@ pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The schemas that a schema consists of: the pointer to each, from its own, and the keyword that it stands under.
+/// The schemas that a schema consists of: the pointer to each, from its own, and the keyword that it is under.
 pub(crate) fn children(value: &Value) -> Vec<(String, &'static str, &Value)> {
     let mut found = Vec::new();
     let Value::Object(map) = value else {

@@ -1,4 +1,4 @@
-//! A keyed topic as a table: each key is a row, the latest event of the key is what stands in it, a tombstone removes
+//! A keyed topic as a table: each key is a row, the latest event of the key is its content, a tombstone removes
 //! it. Rows and position commit together, so that a restart neither misses nor repeats anything.
 
 mod table;
@@ -12,7 +12,7 @@ use crate::error::{OtherDefinition, ProjectError};
 use crate::positions::{self, Positions};
 use prombus::ReadLimit;
 use prombus_connect::{
-    Applied, BATCH, Event, Fields, Position, PositionOwner, Projection, check_name,
+    Applied, BATCH, Event, Part, Position, PositionOwner, Projection, Shape, check_name,
 };
 use rusqlite::{Connection, Statement, TransactionBehavior};
 use std::sync::Arc;
@@ -47,33 +47,9 @@ pub struct Changelog {
     owner: PositionOwner,
     position: Position,
     batch: ReadLimit,
-    row: Row,
+    shape: Shape,
     upsert_sql: String,
     delete_sql: String,
-}
-
-/// How an event becomes the values of a row.
-#[derive(Debug)]
-struct Row {
-    fields: Fields,
-    columns: Vec<Cell>,
-    version: Option<(Part, Compare)>,
-}
-
-#[derive(Debug)]
-struct Cell {
-    part: Part,
-    kind: ColumnType,
-}
-
-/// A part of an event; a field by its place among those that are picked.
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    Field(usize),
-    Payload,
-    Id,
-    Ts,
-    Seq,
 }
 
 impl ChangelogOptions {
@@ -132,7 +108,7 @@ impl Changelog {
             owner,
             position,
             batch: options.batch,
-            row: Row::new(options),
+            shape: Shape::new(&options.columns(), options.version.as_ref()),
             upsert_sql: table.upsert_sql(),
             delete_sql: table.delete_sql(),
         })
@@ -171,9 +147,9 @@ impl Changelog {
                     applied.deletes += 1;
                     continue;
                 }
-                self.row.fields.pick(event.payload(), &mut found);
+                self.shape.fields.pick(event.payload(), &mut found);
                 upsert.raw_bind_parameter(1, &*key)?;
-                self.row.bind(event, &found, &mut upsert)?;
+                bind(&self.shape, event, &found, &mut upsert)?;
                 match upsert.raw_execute()? {
                     0 => applied.outdated += 1,
                     _ => applied.upserts += 1,
@@ -251,56 +227,30 @@ impl Projection for Changelog {
     }
 }
 
-impl Row {
-    fn new(options: &ChangelogOptions) -> Self {
-        let mut fields = Fields::default();
-        let mut part = |source: &ColumnSource| match source {
-            ColumnSource::Field(path) => Part::Field(fields.want(path)),
-            ColumnSource::Payload => Part::Payload,
-            ColumnSource::Id => Part::Id,
-            ColumnSource::Ts => Part::Ts,
-            ColumnSource::Seq => Part::Seq,
-        };
-        let columns = options.columns();
-        let columns = columns.iter().map(|column| Cell {
-            part: part(&column.source),
-            kind: column.kind,
-        });
-        let columns = columns.collect();
-        let version = options.version.as_ref();
-        let version = version.map(|guard| (part(&guard.source), guard.compare));
-        Self {
-            fields,
-            columns,
-            version,
-        }
+/// Binds everything behind the key.
+fn bind(
+    shape: &Shape,
+    event: &Event,
+    found: &[Option<&str>],
+    upsert: &mut Statement<'_>,
+) -> rusqlite::Result<()> {
+    let id = event.id();
+    let whole = |part| match part {
+        Part::Payload => text(event.payload()),
+        Part::Id => text(&id),
+        Part::Ts => integer(event.ts()),
+        Part::Seq | Part::Field(_) => integer(event.seq()),
+    };
+    let cells = shape.columns.iter().map(|(_, part, kind)| match *part {
+        Part::Field(at) => column_value(found[at], *kind),
+        part => whole(part),
+    });
+    let version = shape.version.map(|(part, compare)| match part {
+        Part::Field(at) => version_value(found[at], compare),
+        part => whole(part),
+    });
+    for (at, value) in (2..).zip(cells.chain(version)) {
+        upsert.raw_bind_parameter(at, value)?;
     }
-
-    /// Binds everything behind the key.
-    fn bind(
-        &self,
-        event: &Event,
-        found: &[Option<&str>],
-        upsert: &mut Statement<'_>,
-    ) -> rusqlite::Result<()> {
-        let id = event.id();
-        let whole = |part| match part {
-            Part::Payload => text(event.payload()),
-            Part::Id => text(&id),
-            Part::Ts => integer(event.ts()),
-            Part::Seq | Part::Field(_) => integer(event.seq()),
-        };
-        let cells = self.columns.iter().map(|cell| match cell.part {
-            Part::Field(at) => column_value(found[at], cell.kind),
-            part => whole(part),
-        });
-        let version = self.version.map(|(part, compare)| match part {
-            Part::Field(at) => version_value(found[at], compare),
-            part => whole(part),
-        });
-        for (at, value) in (2..).zip(cells.chain(version)) {
-            upsert.raw_bind_parameter(at, value)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -18,11 +18,11 @@ pub use outbox::{Drainer, DrainerOptions, Outbox};
 pub use prombus_connect::ClientSource;
 pub use prombus_connect::{
     Applied, BATCH, BusSource, Event, MAX_NAME_BYTES, Position, Projection, Runner, Source,
-    SourcePage,
+    SourcePage, TransactionalOptions,
 };
 /// SQLite itself, of the version that this crate uses.
 pub use rusqlite;
-pub use transactional::{Transactional, TransactionalOptions};
+pub use transactional::Transactional;
 
 /// The program in the page about this crate, compiled so that it cannot rot.
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! Names of tables, columns and indexes: which are taken, and how they stand in SQL.
+//! Names of tables, columns and indexes: which are taken, and how they are quoted in SQL.
 
 use crate::error::BadName;
 use prombus_connect::check_name;
@@ -23,7 +23,7 @@ pub(crate) fn check_table(name: &str) -> Result<(), BadName> {
     }
 }
 
-/// The name as an identifier of SQL, whatever stands in it.
+/// The name as a quoted identifier of SQL.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

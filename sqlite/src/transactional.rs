@@ -4,35 +4,19 @@
 #[cfg(test)]
 mod tests;
 
-use crate::error::{HandlerFailed, OtherDefinition, ProjectError, SqliteError};
+use crate::error::{HandlerFailed, ProjectError, SqliteError};
 use crate::positions::{self, Positions};
-use prombus::{Backoff, ReadLimit};
+use prombus::ReadLimit;
 use prombus_connect::{
-    Applied, Attempts, BATCH, Event, Position, PositionOwner, Projection, check_name,
+    Applied, Attempts, Event, Position, PositionOwner, Projection, TransactionPlan,
+    TransactionalOptions, handler_panicked,
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
-
-/// What the position says of a handler, for its code cannot be compared.
-const DEFINITION: &str = "handler";
-
-/// How a handler is run.
-#[derive(Debug, Clone)]
-pub struct TransactionalOptions {
-    /// The name that the position is kept under.
-    pub name: String,
-    /// How often an event is tried before the projector stops with the handler's error.
-    pub max_attempts: u32,
-    /// How long a failed event waits for its next attempt.
-    pub backoff: Backoff,
-    /// How many events at most go into one transaction.
-    pub batch: ReadLimit,
-}
 
 /// A handler with its position.
 ///
@@ -61,18 +45,6 @@ enum Outcome {
     NotCommitted(SqliteError),
 }
 
-impl TransactionalOptions {
-    /// The defaults, under this name.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            max_attempts: 5,
-            backoff: Backoff::default(),
-            batch: BATCH,
-        }
-    }
-}
-
 impl<H, E> Transactional<H>
 where
     H: FnMut(&Transaction<'_>, &Event) -> Result<(), E> + Send + 'static,
@@ -86,21 +58,12 @@ where
         options: TransactionalOptions,
         handler: H,
     ) -> Result<Self, ProjectError> {
-        check_name(&options.name)?;
-        let owner = PositionOwner {
-            projector: options.name.clone(),
-            topic: topic.to_owned(),
-            definition: DEFINITION.to_owned(),
-        };
+        let owner = options.owner(topic)?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         positions::init(&transaction)?;
         let position = match owner.load(&transaction)? {
             None => Position::default(),
-            Some((position, was)) if was == owner.definition => position,
-            Some((_, was)) => {
-                let projector = owner.projector;
-                return Err(OtherDefinition { projector, was }.into());
-            }
+            Some(stored) => owner.checked(stored)?,
         };
         transaction.commit()?;
         Ok(Self {
@@ -119,10 +82,7 @@ where
     }
 
     /// Handles all of these in one transaction, or none.
-    fn handle(&mut self, events: &[Event]) -> Result<Outcome, ProjectError> {
-        let Some(last) = events.last() else {
-            return Ok(Outcome::Done);
-        };
+    fn handle(&mut self, events: &[Event], last: &Event) -> Result<Outcome, ProjectError> {
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior)?;
         let found = self.owner.load(&transaction)?.unwrap_or_default().0;
@@ -135,7 +95,7 @@ where
                 return Ok(Outcome::Failed(at, why));
             }
             if transaction.is_autocommit() {
-                // What was written is committed without its position, or lost: nobody can make that good.
+                // What was written is committed without its position, or lost, and cannot be undone.
                 return Err(HandlerFailed {
                     seq: event.seq(),
                     id: event.id().into_owned(),
@@ -156,49 +116,19 @@ where
 
     /// Takes events, all behind the position and in order. Blocks while SQLite works.
     fn apply(&mut self, events: &[Event]) -> Result<Applied, ProjectError> {
-        let mut take = events.len();
-        let mut failed = None;
-        let first_seq = events.first().map(Event::seq);
-        let failed_seq = self.attempts.failed_seq();
-        if failed_seq.is_some() && first_seq <= failed_seq {
-            // Up to the one that failed each is committed by itself, so that a success counts at once.
-            take = take.min(1);
-        }
-        // Each round takes fewer events, so this ends.
-        while take > 0 {
-            match self.handle(&events[..take])? {
+        let mut plan = TransactionPlan::new(events, &self.attempts);
+        while let Some((batch, last)) = plan.batch() {
+            match self.handle(batch, last)? {
                 Outcome::Done => break,
                 Outcome::Overtaken => return Ok(Applied::default()),
-                Outcome::Failed(at, why) => {
-                    failed = Some((at, why));
-                    take = at;
-                }
+                Outcome::Failed(at, why) => plan.failed_at(at, why),
                 Outcome::NotCommitted(SqliteError::Locked) => {
                     return Err(SqliteError::Locked.into());
                 }
-                Outcome::NotCommitted(error) if take == 1 => {
-                    failed = Some((0, error.to_string()));
-                    take = 0;
-                }
-                // Nobody knows which event it was until one is alone.
-                Outcome::NotCommitted(_) => {
-                    failed = None;
-                    take /= 2;
-                }
+                Outcome::NotCommitted(error) => plan.not_committed(error.to_string()),
             }
         }
-        let mut applied = Applied {
-            events: take as u64,
-            ..Applied::default()
-        };
-        if let Some((at, why)) = failed {
-            let (max_attempts, backoff) = (self.options.max_attempts, &self.options.backoff);
-            let wait_ms = self
-                .attempts
-                .fail(&events[at], why, max_attempts, backoff)?;
-            applied.retry_after_ms = Some(wait_ms);
-        }
-        Ok(applied)
+        Ok(plan.finish(&mut self.attempts, &self.options)?)
     }
 }
 
@@ -238,14 +168,8 @@ where
     match catch_unwind(AssertUnwindSafe(|| handler(transaction, event))) {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(panic) => Err(format!("the handler panicked: {}", panic_text(&*panic))),
+        Err(panic) => Err(handler_panicked(&*panic)),
     }
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a text")
 }
 
 impl<H> fmt::Debug for Transactional<H> {

@@ -60,7 +60,7 @@ pub enum Expect {
 pub enum IfExists {
     /// It gets the new options.
     Replace,
-    /// It stays as it is: whoever makes a topic with its first publish does not overwrite what somebody else has chosen.
+    /// It stays as it is: a first publish that creates the topic does not overwrite options that were set before.
     Keep,
 }
 

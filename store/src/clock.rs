@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A source of epoch milliseconds. It may go back; whoever needs order enforces it.
+/// A source of epoch milliseconds. It may go back; callers that need order enforce it.
 pub trait Clock: Send + Sync + 'static {
     /// Epoch milliseconds now.
     fn now_ms(&self) -> u64;
@@ -41,7 +41,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when told to. Its monotonic time moves with it, but never back.
+/// A clock that moves only when it is set. Its monotonic time moves with it, but never back.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     wall_ms: AtomicU64,

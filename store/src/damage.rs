@@ -62,7 +62,7 @@ pub enum DamageKind {
 /// Positions of a topic, both ends included.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LostSeqs {
-    /// The topic, if it can be told.
+    /// The topic, if it is known.
     pub topic: Option<String>,
     /// The first position.
     pub from: u64,
@@ -73,11 +73,11 @@ pub struct LostSeqs {
 /// An event that was hit by damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedEvent {
-    /// Its topic, if it can be told.
+    /// Its topic, if it is known.
     pub topic: Option<String>,
-    /// Its position, if it can be told.
+    /// Its position, if it is known.
     pub seq: Option<u64>,
-    /// Its id, if it can be told.
+    /// Its id, if it is known.
     pub id: Option<String>,
 }
 

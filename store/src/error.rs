@@ -141,7 +141,7 @@ impl CommitError {
         )
     }
 
-    /// Whether the batch may have been committed, or may yet be, although this was answered.
+    /// Whether the batch may have been committed, or may yet be, although this error was returned.
     pub fn is_ambiguous(&self) -> bool {
         matches!(self, Self::StoreFailed(_) | Self::Unknown { .. })
     }

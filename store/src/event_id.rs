@@ -4,6 +4,7 @@
 //! strictly increase, as numbers and as text.
 
 use std::fmt;
+use std::ops::Deref;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The longest id a publisher may choose.
@@ -16,14 +17,14 @@ pub const TAG_BITS: u32 = 30;
 const UUID_TEXT_BYTES: usize = 36;
 const SEQ_BITS: u32 = 44;
 const TAG_LOW_BITS: u32 = 18;
-/// Where the hyphens of a UUID stand in its text.
+/// The indexes of the hyphens in the text of a UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 /// An event's id as text, kept inline.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id {
-    length: u8,
     text: [u8; MAX_ID_BYTES],
+    length: u8,
 }
 
 /// What an id made by the bus says about its event.
@@ -175,7 +176,15 @@ fn hex_digits(number: u32) -> [u8; 8] {
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.pad(self.as_str())
+    }
+}
+
+impl Deref for Id {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
     }
 }
 
@@ -239,9 +248,10 @@ mod tests {
 
     #[test]
     fn own_ids_are_printable_ascii_up_to_64() {
-        assert!(Id::from_client("a b").is_some());
-        assert!(Id::from_client(&"x".repeat(64)).is_some());
-        for bad in ["", "tab\t", "ü", &"x".repeat(65)] {
+        for text in ["a", "a b", "with \"quotes\" and \\", &"x".repeat(64)] {
+            assert_eq!(Id::from_client(text).unwrap().as_str(), text);
+        }
+        for bad in ["", "tab\t", "a\n", "ü", &"x".repeat(65)] {
             assert!(Id::from_client(bad).is_none(), "{bad:?}");
         }
     }

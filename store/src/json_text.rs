@@ -44,7 +44,7 @@ fn push_escaped(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(&text.as_bytes()[copied..]);
 }
 
-/// Undoes [`push_string`] on what stands between the quotes.
+/// Undoes [`push_string`] on what is between the quotes.
 pub(crate) fn unescape(raw: &str) -> Cow<'_, str> {
     if !raw.contains('\\') {
         return Cow::Borrowed(raw);

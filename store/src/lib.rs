@@ -126,11 +126,11 @@ impl CopyProgress {
 ///    order of commits is that of the calls, for each handle on a store that has several.
 ///    Ids made by the store strictly increase within the topic, as text too; ts given by the store never falls.
 /// 2. **Durability.** A commit answers `Ok` only when everything in it is durable at the strongest durability of the
-///    topics it touches (keyed records alone: `fsync`). What a reader sees or a watcher is told is durable at its own
+///    topics it touches (keyed records alone: `fsync`). What a reader sees or a watcher is notified of is durable at its own
 ///    topic's durability.
 /// 3. **Atomicity.** Of an atomic batch everything is there after a crash, or nothing. Changes come before events.
 ///    If an expectation fails nothing of the batch happens, atomic or not.
-/// 4. **Idempotence.** An id that the topic still holds is stored once, across restarts; the outcome tells. This
+/// 4. **Idempotence.** An id that the topic still holds is stored once, across restarts; the outcome says so. This
 ///    also holds for ids the store made itself and that a publisher hands back, and within one batch.
 ///    What an event expects ([`ExpectedPosition`]) is compared with everything that was committed before it and with the
 ///    events before it in its batch, in the same step in which it gets its position. Of an atomic batch a failed
@@ -145,7 +145,7 @@ impl CopyProgress {
 ///    starts at seq 1, has another incarnation and shows nothing of the old one. `PutTopic` on an
 ///    existing topic changes only its options, or nothing where it is to be kept.
 /// 7. **Keyed records.** Versions grow with each write of a key, also where it was deleted in between while the store
-///    was open; on a store of several nodes also across nodes and openings. Reads see what has been committed, with its events: whoever sees a record sees the events of the batch
+///    was open; on a store of several nodes also across nodes and openings. Reads see what has been committed, with its events: a reader that sees a record sees the events of the batch
 ///    that wrote it. A read that comes after a commit was asked for through the same handle sees that one
 ///    too, unless it fails.
 /// 8. **Failure.** After a failed write commits fail (`StoreFailed`, or `Unavailable` where nothing happened and
@@ -201,7 +201,7 @@ pub trait Store: Send + Sync + 'static {
     /// a watch for each would cost too much.
     fn watch_tails(&self) -> TailAdvances;
 
-    /// A topic as this node sees it: never behind what this handle was answered or a watch of it was told.
+    /// A topic as this node sees it: never behind what this handle has acknowledged or notified a watch of.
     fn topic(&self, topic: &str) -> Option<TopicInfo>;
 
     /// What tells a topic from every earlier one of its name; a number that the store gives to no other topic.

@@ -19,7 +19,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// How many bytes of events a store takes unless told otherwise.
+/// How many bytes of events a store takes by default.
 pub const DEFAULT_MAX_BYTES: u64 = 1 << 30;
 
 /// Tells the stores of one process apart, so that no two make the same ids.

@@ -1,4 +1,4 @@
-//! Who is told when a topic's tail moves or the set of topics changes. Shared by all stores.
+//! Notifies watchers when a topic's tail moves or the set of topics changes. Shared by all stores.
 //!
 //! Waiters are woken in the order in which they began to wait, so that a simulation gives the same run each time.
 
@@ -82,7 +82,7 @@ impl TailWatch {
 }
 
 impl TopicsWatch {
-    /// A number that grows whenever something has changed. Whoever finds it as it was may rely on what it knows of
+    /// A number that grows whenever something has changed. A reader that finds it unchanged may rely on what it knows of
     /// topics.
     pub fn changes(&self) -> u64 {
         self.0.cell.changes.load(Ordering::Acquire)
@@ -133,7 +133,7 @@ impl Watch {
 }
 
 impl Cell {
-    /// Sets the value, and tells those who wait where that changes it.
+    /// Sets the value, and notifies the waiters where that changes it.
     fn set(&self, value: u64) {
         let mut state = self.lock();
         if state.value == value {

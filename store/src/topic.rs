@@ -1,9 +1,9 @@
-//! A topic's options and what can be told about it.
+//! A topic's options and what is known about it.
 
 /// How long compaction keeps a tombstone at least.
 pub const TOMBSTONE_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// When a commit may be answered.
+/// When a commit may be acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// After fsync, shared by everyone who waits. Survives a power cut.
@@ -16,7 +16,7 @@ pub enum Durability {
 /// How a topic is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TopicOptions {
-    /// When a publish to it is answered.
+    /// When a publish to it is acknowledged.
     pub durability: Durability,
     /// Events older than this are forgotten.
     pub retention_ms: Option<u64>,

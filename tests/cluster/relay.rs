@@ -162,7 +162,10 @@ async fn a_relayed_member_settles_in_every_way() {
     one.publish(5..6).await;
     let delivery = next(&member).await;
     let ids = vec![delivery.event.id().into_owned()];
-    let settled = member.control().ack_owned_ids("t", ids).await;
+    let settled = member
+        .control()
+        .settle_ids("t", ids, prombus::SettleOp::Ack)
+        .await;
     assert!(settled.iter().all(Result::is_ok), "{settled:?}");
 }
 

@@ -51,7 +51,7 @@ pub fn write_event(
 /// About what an EVENT has beside its names and the record.
 const EVENT_OVERHEAD_BYTES: usize = 136;
 
-/// The circumstances of a delivery as the server tells them.
+/// The circumstances of a delivery as the server reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryContext {
     /// The number of this delivery of the event, from 1.

@@ -1,4 +1,4 @@
-//! PUBLISH: an event for a topic. The same object, without op, stands in the `publish` of an ACK.
+//! PUBLISH: an event for a topic. The same object, without op, is an element of an ACK's `publish`.
 
 use super::required;
 use crate::options::PublishOptions;

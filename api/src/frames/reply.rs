@@ -29,7 +29,7 @@ pub struct OkFrame<'a> {
     pub published: Vec<PublishedFrame<'a>>,
 }
 
-/// An event that was published with something else, as its OK tells it.
+/// An event that was published with something else, as its OK reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PublishedFrame<'a> {
     /// Where it is.

@@ -1,4 +1,4 @@
-//! Splitting a message into its frames. Each frame of an array stands for itself: a bad one gives its own error, and
+//! Splitting a message into its frames. Each frame of an array is independent: a bad one gives its own error, and
 //! the others are read all the same.
 
 use super::{ClientFrame, ServerFrame};
@@ -150,7 +150,7 @@ impl<'a, F: Frame<'a>> Split<'a, F> {
         }
     }
 
-    /// Takes what stands behind a frame of an array.
+    /// Takes what follows a frame of an array.
     fn separator(&mut self) {
         self.state = if self.scanner.take(b',') {
             State::Item
@@ -179,7 +179,7 @@ impl<'a, F: Frame<'a>> Split<'a, F> {
     }
 }
 
-/// Reads a frame. Its op mostly stands first; where it does not, one looks ahead for it.
+/// Reads a frame. Its op is mostly the first field; where it is not, it is searched for.
 #[inline]
 fn read_frame<'a, F: Frame<'a>>(scanner: &mut Scanner<'a>) -> Result<F, ScanError> {
     match scanner.first_field("op") {
@@ -198,7 +198,7 @@ fn search_op<'a>(mut scanner: Scanner<'a>) -> Result<Cow<'a, str>, ScanError> {
     super::required(op, "op")
 }
 
-/// The error for a frame that begins at `start`, with its corr wherever in the frame that stands.
+/// The error for a frame that begins at `start`, with its corr wherever in the frame that is.
 #[cold]
 fn frame_error(error: ScanError, mut start: Scanner<'_>, text: &str) -> FrameError {
     let mut corr: Option<String> = None;

@@ -79,7 +79,7 @@ pub struct SeekReply {
     pub redelivered: u64,
     /// Unsettled positions that are passed over.
     pub skipped: u64,
-    /// Whether the place lay beyond the tail, so that the cursor is at the tail.
+    /// Whether the position was beyond the tail, so that the cursor is at the tail.
     #[serde(default)]
     pub beyond_tail: bool,
 }

@@ -217,7 +217,7 @@ pub enum FindingKind {
     StuckGroup,
     /// A group falls behind.
     GrowingLag,
-    /// Dead letters that nobody has dealt with.
+    /// Dead letters that were neither redriven nor removed.
     DeadLetters,
     /// A rate limit was hit.
     RateLimited,

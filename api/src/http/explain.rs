@@ -32,7 +32,7 @@ pub struct Explanation {
 pub enum Reason {
     /// Everything is settled.
     CaughtUp,
-    /// Nobody is subscribed.
+    /// The group has no members.
     NoMembers,
     /// The group is paused, or all members asked for a pause.
     Paused,

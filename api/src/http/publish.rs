@@ -47,7 +47,7 @@ pub struct Envelope<'a> {
 }
 
 /// What a publisher says in the query: `key id ts sid tags`, what it expects, and when
-/// the event is to be published. Tags stand one by one or with commas between.
+/// the event is to be published. Tags are given one by one or with commas between.
 pub fn publish_query<'a>(query: &'a Query<'_>) -> Result<PublishOptions<'a>, ParseError> {
     let tags = query.all("tags").flat_map(|tags| tags.split(','));
     Ok(PublishOptions {

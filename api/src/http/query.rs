@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// The largest whole number that every JSON reader keeps.
 const MAX_NUMBER: u64 = (1 << 53) - 1;
 
-/// The parameters of a request. A parameter that nobody asks for is ignored.
+/// The parameters of a request. An unknown parameter is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query<'a> {
     pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
@@ -21,7 +21,7 @@ pub struct QueryWriter {
 }
 
 impl<'a> Query<'a> {
-    /// Takes apart what stands behind the question mark.
+    /// Parses what follows the question mark.
     pub fn parse(query: &'a str) -> Result<Self, ParseError> {
         let parts = query.split('&').filter(|part| !part.is_empty());
         let pairs = parts.map(|part| {

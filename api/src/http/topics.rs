@@ -5,7 +5,7 @@ use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, ToJson};
 use serde::{Deserialize, Serialize};
 
-/// When a publish is answered.
+/// When a publish is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
@@ -20,7 +20,7 @@ pub enum Durability {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TopicConfig {
-    /// When a publish is answered.
+    /// When a publish is acknowledged.
     pub durability: Durability,
     /// Events older than this are forgotten.
     #[serde(skip_serializing_if = "Option::is_none")]

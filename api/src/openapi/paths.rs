@@ -319,7 +319,7 @@ fn list_topics() -> Value {
 }
 
 fn get_topic() -> Value {
-    Operation::new("getTopic", "A topic as it stands")
+    Operation::new("getTopic", "The current state of a topic")
         .topic_in_path()
         .reply("The topic.", "TopicInfo")
         .build()
@@ -369,7 +369,7 @@ fn change_group() -> Value {
         "Change what belongs to a group and not to its members",
     )
     .body("GroupChange")
-    .reply("The group as it stands now.", "GroupInfo")
+    .reply("The current state of the group.", "GroupInfo")
     .build()
 }
 
@@ -377,14 +377,14 @@ fn pause_group() -> Value {
     let summary = "Stop deliveries to all members of a group, also over a restart; leases go on";
     Operation::new("pauseGroup", summary)
         .body("NamedGroup")
-        .reply("The group as it stands now.", "GroupInfo")
+        .reply("The current state of the group.", "GroupInfo")
         .build()
 }
 
 fn resume_group() -> Value {
     Operation::new("resumeGroup", "Let a paused group go on")
         .body("NamedGroup")
-        .reply("The group as it stands now.", "GroupInfo")
+        .reply("The current state of the group.", "GroupInfo")
         .build()
 }
 

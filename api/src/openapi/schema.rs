@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// A schema that stands elsewhere.
+/// A reference to another schema.
 pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }

@@ -36,7 +36,7 @@ pub struct SubscribeOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ordering {
-    /// Whoever has room gets the next event.
+    /// Any member with room gets the next event.
     #[default]
     None,
     /// At most one event per key is under way, in log order.

@@ -33,7 +33,7 @@ pub(super) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The place behind the string whose first quote stands at `at`, if it ends.
+/// The place behind the string whose first quote is at `at`, if it ends.
 #[inline]
 pub(super) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;

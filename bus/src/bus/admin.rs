@@ -175,7 +175,7 @@ impl Bus {
         let Some(info) = self.core.store.topic(topic) else {
             return Ok(None);
         };
-        // A record that cannot be read is told to whoever asks for it.
+        // A record that cannot be read is reported to callers that ask for it.
         let record = SchemaRecord::from_bytes(topic, &stored.value).ok();
         let current = record.filter(|record| record.incarnation == info.incarnation);
         let generation = current.map(|record| record.generation);

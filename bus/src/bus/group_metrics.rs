@@ -36,7 +36,7 @@ pub struct GroupMetrics {
     pub oldest_unacked_ms: u64,
     /// Partitions that members hold, where the group is partitioned and served.
     pub partitions_held: u32,
-    /// Partitions that nobody holds.
+    /// Partitions that no member holds.
     pub partitions_unassigned: u32,
 }
 
@@ -61,7 +61,7 @@ impl GroupMetricsCache {
 }
 
 impl Bus {
-    /// Every group of every topic, in the order of their names, as its owner last told.
+    /// Every group of every topic, in the order of their names, as its owner last reported.
     pub async fn group_metrics(&self) -> Result<Vec<GroupMetrics>, GroupError> {
         let statuses = self.statuses().await?;
         let mut group_metrics = Vec::with_capacity(statuses.len());
@@ -151,7 +151,7 @@ impl Bus {
             let status = match known.filter(|known| known.version == Some(keyed.version)) {
                 Some(known) => known.status,
                 None => {
-                    // One that cannot be read is refused to whoever subscribes, which is where it is told.
+                    // One that cannot be read fails the next subscribe, which reports it.
                     let Ok(record) = GroupRecord::from_bytes(&keyed.value) else {
                         continue;
                     };

@@ -218,7 +218,7 @@ pub struct OwnedElsewhere {
     pub topic: Arc<str>,
     /// The group.
     pub group: Arc<str>,
-    /// The URL of the node, or its number where it has told none.
+    /// The URL of the node, or its number where it has announced none.
     pub node: String,
 }
 

@@ -1,7 +1,7 @@
 //! The commands that the bus sends to the owner of a group, each with its reply channel.
 
 use super::explain::Explanation;
-use super::inbox::{AckPublishReply, Nack};
+use super::inbox::AckPublishReply;
 use super::info::{GroupInfo, SeekEffect};
 use super::membership::Membership;
 use super::ownership::Via;
@@ -11,6 +11,7 @@ use super::state::{HeldLease, MemberId};
 use super::subscriber::{Ended, Subscriber};
 use crate::error::{AckPublishError, GroupError, SettleError};
 use crate::publish::AtomicBatch;
+use prombus_consume::SettleOp;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -20,7 +21,7 @@ pub(crate) enum Command {
     Join(Box<Join>, Reply<Membership>),
     /// Settles or extends events by their ids.
     Settle(SettleByIds, oneshot::Sender<Vec<Result<(), SettleError>>>),
-    /// Steps of a member, each of which acknowledges events by their ids and publishes others.
+    /// Transactions of a member, each of which acknowledges events by their ids and publishes others.
     AckPublish(Asker, Vec<(AckPublishByIds, AckPublishReply)>),
     /// Describes the group.
     Describe(Reply<GroupInfo>),
@@ -38,7 +39,7 @@ pub(crate) enum Command {
     Remove(Ended, Reply<()>),
     /// Stops without touching the record: the caller removes it.
     Abandon(Ended, Reply<()>),
-    /// All that the members behind a node hold was told with their joining.
+    /// The members behind a node have joined, each with the leases that it holds.
     Reported(Via),
 }
 
@@ -48,8 +49,8 @@ impl Command {
         // The caller may have gone away.
         match self {
             Self::Join(_, reply) => drop(reply.send(Err(error.clone()))),
-            Self::Settle(what, reply) => {
-                let refused = what.ids.iter().map(|_| Err(SettleError::Gone)).collect();
+            Self::Settle(settle, reply) => {
+                let refused = settle.ids.iter().map(|_| Err(SettleError::Gone)).collect();
                 drop(reply.send(refused));
             }
             Self::AckPublish(_, ack_publishes) => {
@@ -99,7 +100,7 @@ pub(crate) struct PatternDefaults {
     pub(crate) incarnation: u64,
 }
 
-/// Who asks for something by ids.
+/// The sender of a request by ids.
 pub(crate) enum Asker {
     Member(MemberId),
     /// One that follows a pattern, and may be a member by the time the owner gets to it.
@@ -110,23 +111,13 @@ pub(crate) enum Asker {
 pub(crate) struct SettleByIds {
     pub(crate) asker: Asker,
     pub(crate) ids: Vec<String>,
-    pub(crate) what: Settlement,
+    pub(crate) op: SettleOp,
 }
 
-/// Events to acknowledge by their ids, and what is published in the same step.
+/// Events to acknowledge by their ids, and what is published in the same transaction.
 pub(crate) struct AckPublishByIds {
     pub(crate) ids: Vec<String>,
     pub(crate) events: AtomicBatch,
-}
-
-/// What to do with them.
-pub(crate) enum Settlement {
-    Ack,
-    Nack(Nack),
-    /// Without a time, as long as leases are.
-    Extend {
-        extend_ms: Option<u64>,
-    },
 }
 
 /// Where to set the cursor.

@@ -1,4 +1,4 @@
-//! The stored groups as they were last known, so that looking at all groups reads no records: owners tell of theirs when they
+//! The stored groups as they were last known, so that looking at all groups reads no records: owners report theirs when they
 //! end, and now and then the records are listed, because other buses on the same store write some too.
 
 use super::counts::GroupCounts;

@@ -157,7 +157,7 @@ pub(crate) fn sentence(
     let lag = events(group.lag);
     match reason {
         Reason::CaughtUp => format!("{name} is caught up: everything is settled."),
-        Reason::NoMembers => format!("{name} has {lag} to go, but nobody is subscribed."),
+        Reason::NoMembers => format!("{name} has {lag} to go, but it has no members."),
         Reason::Paused => match group.paused_since_ms {
             Some(since_ms) => format!(
                 "{name} was paused at {} and has {lag} to go; resume it with \

@@ -45,7 +45,7 @@ pub struct SeekEffect {
     pub redelivered: u64,
     /// Unsettled positions that are passed over.
     pub skipped: u64,
-    /// Whether the place lay beyond the tail, so that the cursor is at the tail.
+    /// Whether the position was beyond the tail, so that the cursor is at the tail.
     pub beyond_tail: bool,
 }
 

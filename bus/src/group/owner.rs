@@ -20,10 +20,9 @@ mod relayed_members;
 mod seek;
 mod shutdown;
 
-use super::command::Command;
 use super::counts::GroupCounts;
 use super::history::History;
-use super::inbox::{Inbox, LeaseId, Message};
+use super::inbox::{Inbox, Message, SettleLease};
 use super::ownership::Via;
 use super::registry::{GroupName, Registry};
 use super::settings::GroupSettings;
@@ -39,13 +38,13 @@ use dead_letter::OriginalsRead;
 use delivery::Reservation;
 use ownership::Ownership;
 use persistence::{FlushSchedule, PendingWrite};
-use prombus_consume::{CatchPanic, panic_text};
+use prombus_consume::{CatchPanic, SettleOp, panic_text};
 use prombus_store::{StoredEvent, TailWatch};
 use read_ahead::PendingRead;
 use relay::{Relay, Relayed};
+use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 /// The owner looks at the clock at least this often.
 const MAX_SLEEP_MS: u64 = 3_600_000;
@@ -56,10 +55,9 @@ pub(crate) struct Owner {
     /// Weak, because the registry's end is what stops the owner.
     registry: Weak<Registry>,
     name: GroupName,
-    commands: mpsc::Receiver<Command>,
     inbox: Arc<Inbox>,
-    /// What the inbox is emptied into; its memory is used again.
-    messages: Vec<Message>,
+    /// What was taken from the inbox and is not handled yet; its memory is used again.
+    messages: VecDeque<Message>,
     /// What others see of the group.
     status: Arc<SharedStatus>,
     state: GroupState,
@@ -129,6 +127,15 @@ struct Member {
     via: Option<(Via, Arc<str>)>,
 }
 
+/// Ends the inbox when the owner's task ends, however that happens.
+struct EndInbox(Arc<Inbox>);
+
+impl Drop for EndInbox {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// Why the owner stops.
 enum Stop {
     /// The bus is closed or gone: what is known is written first.
@@ -142,7 +149,7 @@ impl Owner {
         core: Arc<Core>,
         registry: Weak<Registry>,
         name: GroupName,
-        commands: mpsc::Receiver<Command>,
+        inbox: Arc<Inbox>,
         counts: GroupCounts,
         status: Arc<SharedStatus>,
     ) -> Self {
@@ -154,12 +161,11 @@ impl Owner {
                 .shadows
                 .tail(&name)
                 .unwrap_or_else(|| core.store.watch(&name.topic)),
-            inbox: Arc::new(Inbox::new(core.options.group_bytes)),
             core,
             registry,
             name,
-            commands,
-            messages: Vec::new(),
+            inbox,
+            messages: VecDeque::new(),
             status,
             state,
             filter: Filter::All,
@@ -191,18 +197,21 @@ impl Owner {
 
     /// Serves the group until the owner retires or is stopped.
     pub(crate) async fn run(mut self) {
-        // Someone wanted something, or there would be no owner; waiting for it keeps a new one from retiring at once.
-        let Some(first) = self.commands.recv().await else {
-            return;
-        };
-        let mut first = Some(first);
+        let _ending = EndInbox(self.inbox.clone());
+        // An owner is started for a command; waiting for it keeps a new one from retiring at once.
+        while !self.inbox.has_commands() {
+            if self.inbox.is_delisted() {
+                return;
+            }
+            self.inbox.arrived().await;
+        }
         loop {
-            match self.load_or_relay(&mut first).await {
+            match self.load_or_relay().await {
                 None => {}
                 Some(Relayed::Stop(stop)) => return self.stop_relaying(stop).await,
                 Some(_) => return,
             }
-            match self.serve_or_rebuild(&mut first).await {
+            match self.serve_or_rebuild().await {
                 None => return,
                 Some(Stop::Abandoning(Ended::TakenOver))
                     if self.may_relay() && self.has_own_members() =>
@@ -222,9 +231,9 @@ impl Owner {
     }
 
     /// Serves the group, and goes on after a panic; `None` where the owner has retired.
-    async fn serve_or_rebuild(&mut self, first: &mut Option<Command>) -> Option<Stop> {
+    async fn serve_or_rebuild(&mut self) -> Option<Stop> {
         loop {
-            match CatchPanic::new(self.serve(first.take())).await {
+            match CatchPanic::new(self.serve()).await {
                 Ok(stop) => return stop,
                 Err(panic) => {
                     if let Some(stop) = self.rebuild(&panic_text(&*panic)).await {
@@ -236,20 +245,16 @@ impl Owner {
     }
 
     /// Does what there is to do until the service ends; `None` where the owner has retired.
-    async fn serve(&mut self, first: Option<Command>) -> Option<Stop> {
-        let mut stop = match first {
-            Some(first) => self.handle_command(first).await,
-            None => None,
-        };
+    async fn serve(&mut self) -> Option<Stop> {
+        let mut stop = None;
         while stop.is_none() {
-            if let Some(stop) = self.keep_ownership().await {
+            if let Some(stop) = self.drain_inbox().await {
                 return Some(stop);
             }
-            let now_ms = self.now_ms();
             if self.is_stale() {
                 return Some(Stop::Abandoning(Ended::TopicDeleted));
             }
-            self.drain_inbox(now_ms);
+            let now_ms = self.now_ms();
             self.expire(now_ms);
             self.assign_partitions(now_ms);
             self.look_at_awaited(now_ms).await;
@@ -290,10 +295,6 @@ impl Owner {
         });
         tokio::select! {
             biased;
-            command = self.commands.recv() => match command {
-                Some(command) => return self.handle_command(command).await,
-                None => return Some(Stop::Closing),
-            },
             page = read_ahead::done(&mut self.pending_read) => return self.read_completed(page),
             originals = dead_letter::done(&mut self.originals_read) => self.take_originals(originals),
             written = persistence::done(&mut self.pending_write) => return self.write_completed(written).await,
@@ -321,85 +322,101 @@ impl Owner {
         moments.into_iter().flatten().min()
     }
 
-    /// Does what members have asked for since the last time.
-    fn drain_inbox(&mut self, now_ms: u64) {
-        let mut messages = std::mem::take(&mut self.messages);
-        self.inbox.swap(&mut messages);
-        for message in messages.drain(..) {
+    /// Handles what was sent since the last time, in its order.
+    async fn drain_inbox(&mut self) -> Option<Stop> {
+        // Read first: what was sent before the owner was taken off the list is still handled.
+        let is_delisted = self.inbox.is_delisted();
+        self.inbox.take(&mut self.messages);
+        loop {
+            if let Some(stop) = self.keep_ownership().await {
+                return Some(stop);
+            }
+            let now_ms = self.now_ms();
+            self.handle_messages(now_ms);
+            let Some(Message::Command(command)) = self.messages.pop_front() else {
+                return is_delisted.then_some(Stop::Closing);
+            };
+            if let Some(stop) = self.handle_command(*command).await {
+                return Some(stop);
+            }
+        }
+    }
+
+    /// Handles the messages of members that were taken and are not behind a command.
+    fn handle_messages(&mut self, now_ms: u64) {
+        let is_message = |message: &Message| !message.is_command();
+        while self.messages.front().is_some_and(is_message)
+            && let Some(message) = self.messages.pop_front()
+        {
             self.handle_message(message, now_ms);
         }
-        self.messages = messages;
         self.return_credit();
     }
 
-    fn handle_message(&mut self, message: Message, now_ms: u64) -> Settled {
-        let Some(message) = self.defer_extension(message) else {
-            return Settled::Done;
-        };
+    fn handle_message(&mut self, message: Message, now_ms: u64) {
         match message {
-            Message::Ack(LeaseId {
-                member,
-                seq,
-                number,
-            }) => self.state.ack(member, seq, Some(number), now_ms),
-            Message::Nack(
-                LeaseId {
-                    member,
-                    seq,
-                    number,
-                },
-                nack,
-            ) => {
-                let (reason, retry) = (&nack.reason, nack.retry);
-                self.state
-                    .nack(member, seq, Some(number), reason, retry, now_ms)
+            Message::Settle(settle) => {
+                if let Some(settle) = self.defer_extension(settle) {
+                    self.settle_lease(settle, now_ms);
+                }
             }
-            Message::Extend(
-                LeaseId {
-                    member,
-                    seq,
-                    number,
-                },
-                extend_ms,
-            ) => self
-                .state
-                .extend(member, seq, Some(number), extend_ms, now_ms),
-            Message::Confirm(message, reply) => {
-                let is_extension = matches!(*message, Message::Extend(..));
-                let settled = self.handle_message(*message, now_ms);
-                let confirmed = if is_extension {
-                    Ok(settled)
-                } else {
-                    self.check_writable().map(|()| settled)
-                };
-                // The caller may have gone away.
-                let _ = reply.send(confirmed);
-                settled
-            }
-            Message::AckPublish(ack_publish) => {
-                self.take_ack_publish(*ack_publish, now_ms);
-                Settled::Done
-            }
-            Message::Release(member, untaken) => {
-                self.state.release(member, &untaken);
-                Settled::Done
-            }
+            Message::AckPublish(ack_publish) => self.take_ack_publish(*ack_publish, now_ms),
+            Message::Release(member, untaken) => self.state.release(member, &untaken),
             Message::SetAckTimeout(member, ack_timeout_ms) => {
                 self.state.set_ack_timeout(member, ack_timeout_ms);
                 for one in self.members.iter_mut().filter(|one| one.id == member) {
                     one.ack_timeout_ms = ack_timeout_ms;
                 }
-                Settled::Done
             }
             Message::ConfirmRevoked(member, partitions) => {
                 self.state.confirm_revoked(member, &partitions);
-                Settled::Done
             }
-            Message::Leave(member) => {
-                self.remove_member(member, MEMBER_LEFT, now_ms);
-                Settled::Done
+            Message::Leave(member) => self.remove_member(member, MEMBER_LEFT, now_ms),
+            // Handled by `drain_inbox`, because a command may wait for the store.
+            Message::Command(_) => {}
+        }
+    }
+
+    fn settle_lease(&mut self, settle: SettleLease, now_ms: u64) {
+        let SettleLease { lease, op, reply } = settle;
+        let number = Some(lease.number);
+        let settled = self.settle(lease.member, lease.seq, number, &op, now_ms);
+        if let Some(reply) = reply {
+            let confirmed = if op.is_extension() {
+                Ok(settled)
+            } else {
+                self.check_writable().map(|()| settled)
+            };
+            // The caller may have gone away.
+            let _ = reply.send(confirmed);
+        }
+    }
+
+    /// Settles an event or extends its lease: the one that is named by its number, or whichever the member has.
+    fn settle(
+        &mut self,
+        member: MemberId,
+        seq: u64,
+        number: Option<u64>,
+        op: &SettleOp,
+        now_ms: u64,
+    ) -> Settled {
+        match op {
+            SettleOp::Ack => self.state.ack(member, seq, number, now_ms),
+            SettleOp::Nack(nack) => {
+                let (reason, retry) = (&nack.reason, nack.retry);
+                self.state.nack(member, seq, number, reason, retry, now_ms)
+            }
+            SettleOp::Extend { extend_ms } => {
+                let extend_ms = self.extension_ms(*extend_ms);
+                self.state.extend(member, seq, number, extend_ms, now_ms)
             }
         }
+    }
+
+    /// How long an extension is: as long as leases of the group where it does not say.
+    fn extension_ms(&self, extend_ms: Option<u64>) -> u64 {
+        extend_ms.unwrap_or(self.state.settings().ack_timeout_ms)
     }
 
     /// Ends the leases that expired. Events that are still in a mailbox are released without counting as delivered.

@@ -17,7 +17,7 @@ impl PackedStatus {
             counts,
             cursor,
             settled_ahead,
-            // Nobody holds any while there is no owner.
+            // No member holds any while there is no owner.
             partitions: _,
         } = group.status;
         let GroupCounts {

@@ -3,6 +3,7 @@
 use super::command::{Command, Reply};
 use super::counts::GroupCounts;
 use super::directory::{Directory, StoredGroup};
+use super::inbox::Inbox;
 use super::owner::Owner;
 use super::packed_status::PackedStatus;
 use super::status::{GroupStatus, SharedStatus};
@@ -15,11 +16,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// How many commands may wait for one owner.
-const COMMAND_QUEUE: usize = 64;
 /// How often a command is given to the next owner when one ends under it.
 const MAX_TRIES: usize = 1_000;
 
@@ -56,9 +55,19 @@ struct RegistryState {
 pub(crate) type Followed = (Arc<str>, Vec<Pattern>);
 
 struct RunningOwner {
-    commands: mpsc::Sender<Command>,
+    inbox: ListedInbox,
     task: JoinHandle<()>,
     status: Arc<SharedStatus>,
+}
+
+/// The inbox of an owner that is in the registry. Letting go of it makes the owner stop, so that a subscription, which
+/// has the inbox too, does not keep a bus open that was dropped.
+struct ListedInbox(Arc<Inbox>);
+
+impl Drop for ListedInbox {
+    fn drop(&mut self) {
+        self.0.delist();
+    }
 }
 
 impl Registry {
@@ -78,10 +87,10 @@ impl Registry {
         command: impl Fn(Reply<T>) -> Command,
     ) -> Result<T, GroupError> {
         for _ in 0..MAX_TRIES {
-            let commands = self.owner(name)?;
+            let inbox = self.owner(name)?;
             let (reply, answer) = oneshot::channel();
-            // An owner that retires meanwhile lets go of what it has not begun; the next one takes it.
-            if commands.send(command(reply)).await.is_ok()
+            // An owner that retires meanwhile drops what it has not begun; the next one takes it.
+            if inbox.push_command(Box::new(command(reply))).is_ok()
                 && let Ok(answer) = answer.await
             {
                 return answer;
@@ -96,15 +105,16 @@ impl Registry {
 
     /// Gives a command to the group's owner, which is started where there is none. One that no owner takes is dropped, and
     /// with it its reply.
-    pub(crate) async fn send(&self, name: &GroupName, mut command: Command) {
+    pub(crate) fn send(&self, name: &GroupName, command: Command) {
+        let mut command = Box::new(command);
         for _ in 0..MAX_TRIES {
-            let Ok(commands) = self.owner(name) else {
+            let Ok(inbox) = self.owner(name) else {
                 return;
             };
-            match commands.send(command).await {
+            match inbox.push_command(command) {
                 Ok(()) => return,
                 // The owner has retired meanwhile; the next one takes it.
-                Err(mpsc::error::SendError(returned)) => command = returned,
+                Err(returned) => command = returned,
             }
         }
     }
@@ -112,15 +122,6 @@ impl Registry {
     /// How many groups are served now.
     pub(crate) fn running(&self) -> usize {
         self.lock().owners.len()
-    }
-
-    /// A way to talk to a group's owner that does not keep it running.
-    pub(crate) fn command_sender(&self, name: &GroupName) -> Option<mpsc::WeakSender<Command>> {
-        let state = self.lock();
-        state
-            .owners
-            .get(name)
-            .map(|running| running.commands.downgrade())
     }
 
     /// The groups of a topic that are served now.
@@ -148,7 +149,7 @@ impl Registry {
         self.lock().directory.counts(name)
     }
 
-    /// The next groups in the order of their names, as their owners last told or as they are stored; none after the
+    /// The next groups in the order of their names, as their owners last reported or as they are stored; none after the
     /// last one. So looking at all of them holds the lock for a few at a time.
     pub(crate) fn status_page(
         &self,
@@ -264,12 +265,11 @@ impl Registry {
     }
 
     /// Takes an owner off the list, unless a command waits for it.
-    pub(crate) fn retire(&self, name: &GroupName, commands: &mut mpsc::Receiver<Command>) -> bool {
+    pub(crate) fn retire(&self, name: &GroupName, inbox: &Inbox) -> bool {
         let mut state = self.lock();
-        if !commands.is_empty() {
+        if !inbox.delist_if_idle() {
             return false;
         }
-        commands.close();
         state.remove(name, true);
         drop(state);
         self.forget_shadow(name);
@@ -277,14 +277,9 @@ impl Registry {
     }
 
     /// Takes an owner off the list that cannot go on; the group may still be stored.
-    pub(crate) fn remove(
-        &self,
-        name: &GroupName,
-        is_stored: bool,
-        commands: &mut mpsc::Receiver<Command>,
-    ) {
+    pub(crate) fn remove(&self, name: &GroupName, is_stored: bool, inbox: &Inbox) {
         let mut state = self.lock();
-        commands.close();
+        inbox.delist();
         state.remove(name, is_stored);
         drop(state);
         self.forget_shadow(name);
@@ -302,33 +297,33 @@ impl Registry {
         self.runtime.spawn(task).abort_handle()
     }
 
-    fn owner(&self, name: &GroupName) -> Result<mpsc::Sender<Command>, GroupError> {
+    fn owner(&self, name: &GroupName) -> Result<Arc<Inbox>, GroupError> {
         let mut state = self.lock();
         if state.closed {
             return Err(GroupError::Closed);
         }
         if let Some(running) = state.owners.get(name) {
-            return Ok(running.commands.clone());
+            return Ok(running.inbox.0.clone());
         }
-        let (commands, receiver) = mpsc::channel(COMMAND_QUEUE);
+        let inbox = Arc::new(Inbox::new(self.core.options.group_bytes));
         let counts = state.directory.counts(name);
         let status = Arc::<SharedStatus>::default();
         let owner = Owner::new(
             self.core.clone(),
             self.this.clone(),
             name.clone(),
-            receiver,
+            inbox.clone(),
             counts,
             status.clone(),
         );
         let task = self.runtime.spawn(owner.run());
         let running = RunningOwner {
-            commands: commands.clone(),
+            inbox: ListedInbox(inbox.clone()),
             task,
             status,
         };
         state.owners.insert(name.clone(), running);
-        Ok(commands)
+        Ok(inbox)
     }
 
     fn lock(&self) -> MutexGuard<'_, RegistryState> {

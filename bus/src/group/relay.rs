@@ -30,7 +30,7 @@ pub(crate) use lingering::Lingering;
 pub use link::{LinkReceiver, LinkSender, NodeDialer, NodeLink};
 pub(crate) use wire::{
     FromOwner, FromRelay, Grant, Lease, WireCommand, WireEnded, WireHeld, WireJoin, WirePublished,
-    WireReply, WireSettings, WireSettlement, decode, encode,
+    WireReply, WireSettings, decode, encode,
 };
 
 use std::time::Duration;

@@ -17,7 +17,7 @@ pub(crate) struct GroupStatus {
     pub(crate) cursor: u64,
     /// Positions above the cursor that are settled.
     pub(crate) settled_ahead: u64,
-    /// Partitions that are held and that are not; none where nobody serves the group.
+    /// Partitions that are held and that are not; none where no owner serves the group.
     pub(crate) partitions: (u32, u32),
 }
 

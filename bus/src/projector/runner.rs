@@ -83,7 +83,7 @@ impl<P: Projector> Runner<P> {
         }
     }
 
-    /// What it tells its owner.
+    /// What it reports to its owner.
     pub(super) fn shared_status(&self) -> Arc<SharedStatus> {
         self.shared_status.clone()
     }

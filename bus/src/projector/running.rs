@@ -1,4 +1,4 @@
-//! The projectors that run on a bus, so that whoever has the bus can tell how they are doing.
+//! The projectors that run on a bus, so that the holder of the bus can see how they are doing.
 
 use super::{ProjectorInfo, ProjectorStatus};
 use crate::core::Core;
@@ -16,7 +16,7 @@ pub(super) struct Running {
     pub(super) task: AbortHandle,
 }
 
-/// What the runner tells its owner.
+/// What the runner reports to its owner.
 #[derive(Debug, Default)]
 pub(super) struct SharedStatus(Mutex<ProjectorStatus>);
 

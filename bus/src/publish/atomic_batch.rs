@@ -32,7 +32,7 @@ impl PublishBatch {
 }
 
 impl PublishBatch {
-    /// Publishes all events or none. What does not blame an event is told of the first one.
+    /// Publishes all events or none. What does not blame an event is reported of the first one.
     pub(crate) async fn publish_atomic(self) -> Result<Vec<Published>, NotPublished> {
         let core = self.core.clone();
         let of_first = |error| NotPublished { at: 0, error };

@@ -76,7 +76,7 @@ pub(super) struct Run {
     pub(super) index: Index,
     /// How far the topic was read.
     next_seq: u64,
-    /// What was due before this came due while nobody was there to publish it.
+    /// What was due before this came due while no scheduler was running.
     pub(super) started_ms: u64,
     /// How often the store failed since it did something last.
     failures: u32,

@@ -81,7 +81,7 @@ impl Schemas {
                 if let Ok(runtime) = Handle::try_current() {
                     let (schemas, topic) = (self.clone(), topic.clone());
                     runtime.spawn(async move {
-                        // Whoever publishes next asks again where this failed.
+                        // The next publish retries where this failed.
                         let _ = schemas.keep(&topic, generation, answer.await);
                     });
                 }

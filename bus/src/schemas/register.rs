@@ -140,7 +140,7 @@ impl Bus {
         let record = if incarnation == Some(record.incarnation) {
             record
         } else {
-            // Whoever still has the state of an earlier topic must not take it for that of this one.
+            // A cache that still has the state of an earlier topic must not take it for that of this one.
             SchemaRecord {
                 generation: record.generation,
                 ..SchemaRecord::default()
@@ -158,7 +158,7 @@ impl Bus {
         })
     }
 
-    /// Writes a changed record with the topic that names it; whether nobody else was first.
+    /// Writes a changed record with the topic that names it; `false` where another writer was first.
     async fn put_schemas(&self, topic: &str, present: Present) -> Result<bool, SchemaError> {
         if self.core().is_closed() {
             return Err(SchemaError::Closed);

@@ -1,6 +1,6 @@
 //! What a snapshot topic holds, and what is remembered of how far it is.
 //!
-//! A record of the snapshot topic has the key of the event it stands for, the payload
+//! A record of the snapshot topic has the key of the event it keeps, the payload
 //! `{"key":…,"payload":…,"ts":…}` with `null` as the inner payload of a deleted key, and these headers:
 //!
 //! - `x-source-seq`: the position of the event in its topic,

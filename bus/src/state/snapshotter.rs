@@ -98,7 +98,7 @@ async fn run(core: Arc<Core>) {
                 Ok(result) => result.is_done,
                 // Another one is at work, or the topic is gone, which the next look at the topics tells.
                 Err(PassError::Overtaken) => true,
-                // The store tells its operators what is wrong with it.
+                // The store reports to its operators what is wrong with it.
                 Err(PassError::Read(_) | PassError::Commit(_)) => true,
             };
             schedule.done(&plan, is_done, core.monotonic_ms());

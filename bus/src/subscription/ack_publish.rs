@@ -5,23 +5,16 @@ use super::delivery::{Delivery, Lease};
 use crate::error::AckPublishError;
 use crate::group::command::AckPublishByIds;
 use crate::group::inbox::{AckPublishRequest, AckPublishResult, Message};
-use crate::publish::{PublishBatch, Published};
-use std::fmt;
-use std::pin::Pin;
+use crate::pending::{Pending, PendingAll};
+use crate::publish::PublishBatch;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use tokio::sync::oneshot;
 
-/// What came of a step: where the published events lie, in the order of the batch, once they are durable and the
-/// acknowledged ones are settled; or why nothing of it happened. Dropping it does not undo the step.
-#[must_use = "only the answer tells whether the step was made"]
-pub struct AckPublishFuture(Answer);
+/// What came of a transaction: where the published events are stored, in the order of the batch, once they are durable and
+/// the acknowledged ones are settled; or why nothing of it happened.
+pub type AckPublishFuture = Pending<AckPublishResult>;
 
-enum Answer {
-    /// Refused before it was sent.
-    Refused(AckPublishError),
-    Sent(oneshot::Receiver<AckPublishResult>),
-}
+/// What came of each of several transactions, in their order.
+pub type AckPublishesFuture = PendingAll<AckPublishResult>;
 
 impl Delivery {
     /// The event is done and these are its results: they are published and the event is settled atomically,
@@ -43,7 +36,7 @@ impl Delivery {
     /// # }
     /// ```
     pub fn ack_and_publish(self, batch: PublishBatch) -> AckPublishFuture {
-        ack_publish(vec![self.lease], batch)
+        ack_publish(&[self.lease], batch)
     }
 
     /// As [`Self::ack_and_publish`], for several events of one group that are settled in the same transaction: all of them,
@@ -53,7 +46,8 @@ impl Delivery {
         batch: PublishBatch,
     ) -> AckPublishFuture {
         let deliveries = deliveries.into_iter();
-        ack_publish(deliveries.map(|delivery| delivery.lease).collect(), batch)
+        let leases: Vec<Lease> = deliveries.map(|delivery| delivery.lease).collect();
+        ack_publish(&leases, batch)
     }
 }
 
@@ -66,34 +60,18 @@ pub struct AckPublish {
     pub batch: PublishBatch,
 }
 
-/// What came of each of several steps, in their order.
-pub trait AckPublishesFuture:
-    Future<Output = Vec<Result<Vec<Published>, AckPublishError>>> + Send + 'static
-{
-}
-
-impl<F> AckPublishesFuture for F where
-    F: Future<Output = Vec<Result<Vec<Published>, AckPublishError>>> + Send + 'static
-{
-}
-
 impl SubscriptionControl {
-    /// Makes steps as [`Delivery::ack_and_publish`] does, for events of one topic that are named by their ids. Each step
-    /// happens or does not whatever becomes of the others. Nothing happens before the answer is polled; it borrows
-    /// nothing, so that it can be kept.
+    /// Makes transactions as [`Delivery::ack_and_publish`] does, for events of one topic that are named by their ids. Each
+    /// happens or does not whatever becomes of the others. They are sent when this returns.
     pub fn ack_ids_and_publish(
         &self,
         topic: &str,
         ack_publishes: Vec<AckPublish>,
-    ) -> impl AckPublishesFuture + use<> {
-        let ack_publishes = ack_publishes.into_iter().map(AckPublish::by_ids);
-        let ack_publishes: Vec<_> = ack_publishes.collect();
-        let route = self.shared.route(topic);
-        async move {
-            match route {
-                Some(route) => route.ack_publishes(ack_publishes).await,
-                None => vec![Err(AckPublishError::Gone); ack_publishes.len()],
-            }
+    ) -> AckPublishesFuture {
+        let ack_publishes = ack_publishes.into_iter();
+        match self.shared.route(topic) {
+            Some(route) => route.ack_publishes(ack_publishes.map(AckPublish::by_ids).collect()),
+            None => PendingAll::new(ack_publishes.map(|_| Pending::known(gone(1))).collect()),
         }
     }
 }
@@ -111,9 +89,9 @@ impl AckPublish {
     }
 }
 
-/// Sends a step to the owner of the group that the leases are of.
-fn ack_publish(leases: Vec<Lease>, batch: PublishBatch) -> AckPublishFuture {
-    let sent = || {
+/// Sends a transaction to the owner of the group that the leases are of.
+fn ack_publish(leases: &[Lease], batch: PublishBatch) -> AckPublishFuture {
+    let send = || {
         let first = leases.first().ok_or(AckPublishError::NotOneGroup)?;
         let is_of_another = |lease: &Lease| {
             !Arc::ptr_eq(&lease.inbox, &first.inbox) || lease.name.member != first.name.member
@@ -121,38 +99,21 @@ fn ack_publish(leases: Vec<Lease>, batch: PublishBatch) -> AckPublishFuture {
         if leases.iter().any(is_of_another) {
             return Err(AckPublishError::NotOneGroup);
         }
-        let (reply, answer) = oneshot::channel();
+        let events = batch.into_atomic()?;
+        let (reply, pending) = Pending::channel(1, gone);
         let request = AckPublishRequest {
             leases: leases.iter().map(|lease| lease.name).collect(),
-            events: batch.into_atomic()?,
+            events,
             reply,
         };
-        // An owner that is gone lets go of the reply, which says so.
+        // An owner that is gone drops the reply, which resolves it.
         first.inbox.push(Message::AckPublish(Box::new(request)));
-        Ok(answer)
+        Ok(pending)
     };
-    AckPublishFuture(match sent() {
-        Ok(answer) => Answer::Sent(answer),
-        Err(error) => Answer::Refused(error),
-    })
+    send().unwrap_or_else(|error| Pending::known(Err(error)))
 }
 
-impl Future for AckPublishFuture {
-    type Output = AckPublishResult;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            Answer::Refused(error) => Poll::Ready(Err(error.clone())),
-            Answer::Sent(answer) => {
-                let answered = Pin::new(answer).poll(context);
-                answered.map(|answer| answer.unwrap_or(Err(AckPublishError::Gone)))
-            }
-        }
-    }
-}
-
-impl fmt::Debug for AckPublishFuture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AckPublishFuture")
-    }
+/// The result of an owner that is gone.
+pub(super) fn gone(_: usize) -> AckPublishResult {
+    Err(AckPublishError::Gone)
 }

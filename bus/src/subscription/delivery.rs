@@ -1,10 +1,10 @@
 //! One delivered event, and the ways to settle it.
 
 use crate::error::{InvalidPayload, LeaseLost, SettleError, UnknownId};
-use crate::group::inbox::{Inbox, LeaseId, Message, Nack};
-use crate::group::state::{Retry, Settled};
+use crate::group::inbox::{Inbox, LeaseId, Message, SettleLease};
+use crate::group::state::Settled;
 use crate::group::subscriber::TakenEvent;
-use prombus_consume::EventFields;
+use prombus_consume::{EventFields, SettleOp};
 use prombus_store::StoredEvent;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl Delivery {
 
     /// The event is done.
     pub fn ack(self) {
-        self.lease.ack();
+        self.lease.settle(SettleOp::Ack);
     }
 
     /// Acknowledges several at once, with one wake-up for each group they came from.
@@ -92,63 +92,48 @@ impl Delivery {
 
     /// The event is done, and this says whether that counted.
     pub async fn ack_confirmed(self) -> Result<(), SettleError> {
-        self.lease
-            .confirm(Message::Ack(self.lease.name), &self.event)
-            .await
+        self.lease.confirm(SettleOp::Ack, &self.event).await
     }
 
     /// The event failed; it comes again after a backoff.
     pub fn nack(self, reason: impl Into<String>) {
-        self.lease.nack(reason.into(), Retry::Backoff);
+        self.lease.settle(SettleOp::nack(reason, None));
     }
 
     /// The event failed; it comes again after `delay_ms`.
     pub fn nack_after(self, reason: impl Into<String>, delay_ms: u64) {
-        self.lease.nack(reason.into(), Retry::After { delay_ms });
+        self.lease.settle(SettleOp::nack(reason, Some(delay_ms)));
     }
 
     /// The event failed, and this says whether that counted.
     pub async fn nack_confirmed(self, reason: impl Into<String>) -> Result<(), SettleError> {
-        let nack = Nack {
-            reason: reason.into(),
-            retry: Retry::Backoff,
-        };
-        let message = Message::Nack(self.lease.name, Box::new(nack));
-        self.lease.confirm(message, &self.event).await
+        let op = SettleOp::nack(reason, None);
+        self.lease.confirm(op, &self.event).await
     }
 
     /// It takes longer: the deadline moves to `max(1000, extend_ms)` from now.
     pub fn extend(&self, extend_ms: u64) {
-        self.lease
-            .inbox
-            .push(Message::Extend(self.lease.name, extend_ms));
+        self.lease.settle(SettleOp::extend(extend_ms));
     }
 
     /// It takes longer, and this says whether there was still a lease to extend.
     pub async fn extend_confirmed(&self, extend_ms: u64) -> Result<(), SettleError> {
-        let message = Message::Extend(self.lease.name, extend_ms);
-        self.lease.confirm(message, &self.event).await
+        let op = SettleOp::extend(extend_ms);
+        self.lease.confirm(op, &self.event).await
     }
 }
 
 impl Lease {
-    // An owner that is gone takes no answers, and the event comes again when there is a new one.
-    pub(crate) fn ack(&self) {
-        self.inbox.push(Message::Ack(self.name));
+    /// An owner that is gone settles nothing, and the event is delivered again when there is a new one.
+    pub(crate) fn settle(&self, op: SettleOp) {
+        self.inbox.push(Message::settle(self.name, op));
     }
 
-    pub(crate) fn nack(&self, reason: String, retry: Retry) {
-        self.inbox
-            .push(Message::Nack(self.name, Box::new(Nack { reason, retry })));
-    }
-
-    pub(crate) fn extend(&self, extend_ms: u64) {
-        self.inbox.push(Message::Extend(self.name, extend_ms));
-    }
-
-    async fn confirm(&self, message: Message, event: &StoredEvent) -> Result<(), SettleError> {
+    async fn confirm(&self, op: SettleOp, event: &StoredEvent) -> Result<(), SettleError> {
         let (reply, answer) = oneshot::channel();
-        self.inbox.push(Message::Confirm(Box::new(message), reply));
+        let (lease, reply) = (self.name, Some(reply));
+        self.inbox
+            .push(Message::Settle(SettleLease { lease, op, reply }));
         match answer.await {
             Ok(Ok(Settled::Done | Settled::Already)) => Ok(()),
             Ok(Ok(Settled::LeaseLost)) => Err(LeaseLost { seq: self.name.seq }.into()),

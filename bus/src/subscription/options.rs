@@ -37,7 +37,7 @@ pub struct SubscribeOptions {
     pub filter: Option<Filter>,
     /// More topics, or patterns of them, that come in through the same subscription.
     pub topics: Vec<String>,
-    /// Each partition of the topic goes to one member at a time: those of each member are told by
+    /// Each partition of the topic goes to one member at a time: those of each member are reported by
     /// [`Subscription::next_assignment`](crate::Subscription::next_assignment). Not so for a new group.
     pub partitioned: Option<bool>,
     /// A handler that succeeds does not acknowledge; it has to do so itself.

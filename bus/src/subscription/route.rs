@@ -1,18 +1,20 @@
 //! How commands of a subscription reach the owner of a topic's group: the one that serves it, or where a pattern is followed
 //! and no owner serves its topic now, one that is started for the command.
 
-use super::Shared;
-use crate::error::{AckPublishError, SettleError};
-use crate::group::command::{AckPublishByIds, Asker, Command, SettleByIds, Settlement};
-use crate::group::inbox::AckPublishResult;
+use super::ack_publish::gone;
+use super::{AckPublishesFuture, SettleFuture, Shared, all_gone};
+use crate::error::AckPublishError;
+use crate::group::command::{AckPublishByIds, Asker, Command, SettleByIds};
+use crate::group::inbox::Inbox;
 use crate::group::registry::{GroupName, Registry};
 use crate::group::state::MemberId;
 use crate::group::subscriber::Subscriber;
+use crate::pending::{Pending, PendingAll};
+use prombus_consume::SettleOp;
 use std::sync::{Arc, Weak};
-use tokio::sync::{mpsc, oneshot};
 
 pub(super) enum Route {
-    Member(MemberId, Option<mpsc::Sender<Command>>),
+    Member(MemberId, Arc<Inbox>),
     Group(Weak<Registry>, GroupName, Arc<Subscriber>),
 }
 
@@ -23,7 +25,7 @@ impl Shared {
         let membership = memberships.get(topic);
         let is_followed = self.follows(topic);
         match membership.filter(|one| !is_followed || !one.inbox.is_closed()) {
-            Some(one) => Some(Route::Member(one.member, one.commands.upgrade())),
+            Some(one) => Some(Route::Member(one.member, one.inbox.clone())),
             None if is_followed => {
                 let name = GroupName {
                     topic: topic.into(),
@@ -45,47 +47,33 @@ impl Shared {
 
 impl Route {
     /// Settles or extends events by their ids, with one result for each.
-    pub(super) async fn settle(
-        self,
-        ids: Vec<String>,
-        what: Settlement,
-    ) -> Vec<Result<(), SettleError>> {
-        let count = ids.len();
-        let by_ids = SettleByIds {
-            asker: self.asker(),
-            ids,
-            what,
-        };
-        let (reply, answer) = oneshot::channel();
-        self.send(Command::Settle(by_ids, reply)).await;
-        let gone = |_| vec![Err(SettleError::Gone); count];
-        answer.await.unwrap_or_else(gone)
+    pub(super) fn settle(self, ids: Vec<String>, op: SettleOp) -> SettleFuture {
+        let (reply, pending) = Pending::channel(ids.len(), all_gone);
+        let asker = self.asker();
+        self.send(Command::Settle(SettleByIds { asker, ids, op }, reply));
+        pending
     }
 
-    /// Sends steps to the owner, all at once, with one result for each. One that is refused already is not sent.
-    pub(super) async fn ack_publishes(
+    /// Sends transactions to the owner, all at once, with one result for each. One that is invalid is not sent.
+    pub(super) fn ack_publishes(
         self,
         ack_publishes: Vec<Result<AckPublishByIds, AckPublishError>>,
-    ) -> Vec<AckPublishResult> {
-        let (mut sent, mut answers) = (Vec::new(), Vec::with_capacity(ack_publishes.len()));
-        for ack_publish in ack_publishes {
-            answers.push(ack_publish.map(|ack_publish| {
-                let (reply, answer) = oneshot::channel();
-                sent.push((ack_publish, reply));
-                answer
-            }));
-        }
-        let command = Command::AckPublish(self.asker(), sent);
-        self.send(command).await;
-        let mut results = Vec::with_capacity(answers.len());
-        for answer in answers {
-            results.push(match answer {
-                // An owner that is gone lets go of the replies, which says so.
-                Ok(answer) => answer.await.unwrap_or(Err(AckPublishError::Gone)),
-                Err(error) => Err(error),
+    ) -> AckPublishesFuture {
+        let mut sent = Vec::new();
+        let pending = ack_publishes
+            .into_iter()
+            .map(|ack_publish| match ack_publish {
+                Ok(ack_publish) => {
+                    let (reply, pending) = Pending::channel(1, gone);
+                    sent.push((ack_publish, reply));
+                    pending
+                }
+                Err(error) => Pending::known(Err(error)),
             });
-        }
-        results
+        let pending = pending.collect();
+        let asker = self.asker();
+        self.send(Command::AckPublish(asker, sent));
+        PendingAll::new(pending)
     }
 
     fn asker(&self) -> Asker {
@@ -96,13 +84,12 @@ impl Route {
     }
 
     /// Sends a command. One that cannot be sent is dropped, and with it its reply.
-    async fn send(self, command: Command) {
+    fn send(self, command: Command) {
         match self {
-            Self::Member(_, Some(commands)) => drop(commands.send(command).await),
-            Self::Member(_, None) => {}
+            Self::Member(_, inbox) => drop(inbox.push_command(Box::new(command))),
             Self::Group(registry, name, _) => {
                 if let Some(registry) = registry.upgrade() {
-                    registry.send(&name, command).await;
+                    registry.send(&name, command);
                 }
             }
         }

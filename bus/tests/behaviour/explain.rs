@@ -21,7 +21,7 @@ async fn nobody_there_then_caught_up() {
     assert_eq!(told.reason, Reason::NoMembers);
     assert_eq!(
         told.sentence,
-        "group g of topic t has 2 events to go, but nobody is subscribed."
+        "group g of topic t has 2 events to go, but it has no members."
     );
     let subscription = bus
         .subscribe("t", "g", earliest())

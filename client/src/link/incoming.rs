@@ -128,7 +128,7 @@ impl Session<'_> {
         if let Ok(number) = corr.parse() {
             let due = ok.due.filter(|_| ok.scheduled);
             let seq = ok.seq.or(due.map(|_| 0));
-            let (Some(id), Some(seq)) = (ok.id.as_deref().and_then(Id::new), seq) else {
+            let (Some(id), Some(seq)) = (ok.id.as_deref().and_then(Id::from_client), seq) else {
                 return Err(self.violation("the OK of a PUBLISH has no id or no seq".to_owned()));
             };
             let duplicate = ok.duplicate;
@@ -232,7 +232,7 @@ impl Session<'_> {
         }
     }
 
-    /// Hands the replies that were gathered to whoever waits for them.
+    /// Hands the replies that were gathered to their waiters.
     fn complete(&mut self) -> Result<(), SessionEnd> {
         if self.replies.is_empty() {
             return Ok(());
@@ -264,7 +264,7 @@ impl Session<'_> {
 /// An event that a step published, unless its id is none.
 fn published(frame: &PublishedFrame<'_>) -> Option<Published> {
     Some(Published {
-        id: Id::new(&frame.id)?,
+        id: Id::from_client(&frame.id)?,
         seq: frame.seq,
         due: None,
         duplicate: frame.duplicate,

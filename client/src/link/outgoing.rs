@@ -6,11 +6,12 @@ use super::{EntryState, SubscriptionEntry};
 use crate::error::{AckPublishError, SettleError};
 use crate::id::Id;
 use crate::subscription::shared::Shared;
-use crate::subscription::{AckPublish, AckRun, Confirm, Ended, PendingSettle, SettleOp};
+use crate::subscription::{AckPublish, AckRun, Confirm, Ended, PendingSettle};
 use prombus_api::frames::{
     Ack, Ids, Modack, Nack, Partitions, Subscribe, write_ack, write_ack_publish, write_modack,
     write_nack, write_pause, write_resume, write_revoked, write_subscribe, write_unsubscribe,
 };
+use prombus_consume::SettleOp;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -192,23 +193,22 @@ fn write_settle(out: &mut Vec<u8>, group: &str, settle: &PendingSettle, corr: Op
             };
             write_ack(out, &ack, corr);
         }
-        SettleOp::Nack { reason, delay_ms } => {
+        SettleOp::Nack(nack) => {
             let nack = Nack {
                 topic,
                 group,
                 ids,
-                reason: Some(Cow::Borrowed(reason)),
-                delay_ms: *delay_ms,
+                reason: Some(Cow::Borrowed(&nack.reason)),
+                delay_ms: nack.delay_ms(),
             };
             write_nack(out, &nack, corr);
         }
         SettleOp::Extend { extend_ms } => {
-            let extend_ms = Some(*extend_ms);
             let modack = Modack {
                 topic,
                 group,
                 ids,
-                extend_ms,
+                extend_ms: *extend_ms,
             };
             write_modack(out, &modack, corr);
         }

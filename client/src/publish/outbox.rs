@@ -37,7 +37,7 @@ struct InFlight {
     sent_before: bool,
 }
 
-/// All publishes that are not acknowledged, and the answers that nobody took yet.
+/// All publishes that are not acknowledged, and the replies that were not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     next: u64,
@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn published(number: u64) -> Reply {
-        let id = Id::new("id").unwrap();
+        let id = Id::from_client("id").unwrap();
         let outcome = Ok(Published {
             id,
             seq: number,

@@ -1,4 +1,4 @@
-//! Where the answers of publishes wait for whoever awaits them. Places are used again, so that in the long run a
+//! Where the replies to publishes wait for their futures. Places are used again, so that in the long run a
 //! publish allocates nothing for its answer.
 
 use super::Published;

@@ -1,10 +1,9 @@
 //! One delivered event, and the ways to settle it.
 
 use super::event::Event;
-use super::settle::SettleOp;
 use super::shared::Shared;
 use crate::error::{BadValue, SettleError};
-use prombus_consume::EventFields;
+use prombus_consume::{EventFields, SettleOp};
 use serde::Deserialize;
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use std::sync::Arc;
 /// An event that was leased to this subscription. Unless it is settled, its lease runs out and it comes again.
 ///
 /// It may be settled after the connection broke: an acknowledgement is sent with the next connection, for the server takes
-/// it if nobody else has the event by then. Everything else is left undone, because the event comes again anyway.
+/// it if no other member has the event by then. Everything else is left undone, because the event comes again anyway.
 #[must_use = "a delivery that is not settled comes again"]
 pub struct Delivery {
     /// The event.
@@ -64,7 +63,7 @@ impl Delivery {
 
     /// The event is done. Acknowledgements are gathered into few frames.
     pub fn ack(self) {
-        self.handle().ack();
+        self.handle().settle(SettleOp::Ack);
     }
 
     /// Acknowledges several at once.
@@ -86,31 +85,27 @@ impl Delivery {
 
     /// The event failed; it comes again after a backoff.
     pub fn nack(self, reason: impl Into<String>) {
-        self.handle().nack(reason.into(), None);
+        self.handle().settle(SettleOp::nack(reason, None));
     }
 
     /// The event failed; it comes again after `delay_ms`.
     pub fn nack_after(self, reason: impl Into<String>, delay_ms: u64) {
-        self.handle().nack(reason.into(), Some(delay_ms));
+        self.handle().settle(SettleOp::nack(reason, Some(delay_ms)));
     }
 
     /// The event failed, and this says whether that counted.
     pub async fn nack_confirmed(self, reason: impl Into<String>) -> Result<(), SettleError> {
-        let reason = reason.into();
-        let delay_ms = None;
-        self.handle()
-            .confirm(SettleOp::Nack { reason, delay_ms })
-            .await
+        self.handle().confirm(SettleOp::nack(reason, None)).await
     }
 
     /// It takes longer: the deadline moves to `max(1000, extend_ms)` from now.
     pub fn extend(&self, extend_ms: u64) {
-        self.handle().extend(extend_ms);
+        self.handle().settle(SettleOp::extend(extend_ms));
     }
 
     /// It takes longer, and this says whether there was still a lease to extend.
     pub async fn extend_confirmed(&self, extend_ms: u64) -> Result<(), SettleError> {
-        self.handle().confirm(SettleOp::Extend { extend_ms }).await
+        self.handle().confirm(SettleOp::extend(extend_ms)).await
     }
 
     /// What is needed to settle it while a handler has the delivery.
@@ -129,21 +124,12 @@ pub struct LeaseHandle {
 }
 
 impl LeaseHandle {
-    pub(crate) fn ack(self) {
-        let Lease { shared, epoch } = self.lease;
-        shared.ack(std::iter::once((epoch, self.event)));
-    }
-
-    pub(crate) fn nack(&self, reason: String, delay_ms: Option<u64>) {
-        self.settle(SettleOp::Nack { reason, delay_ms });
-    }
-
-    pub(crate) fn extend(&self, extend_ms: u64) {
-        self.settle(SettleOp::Extend { extend_ms });
-    }
-
-    fn settle(&self, op: SettleOp) {
-        self.lease.shared.settle(&self.event, self.lease.epoch, op);
+    pub(crate) fn settle(&self, op: SettleOp) {
+        let Lease { shared, epoch } = &self.lease;
+        match op {
+            SettleOp::Ack => shared.ack(std::iter::once((*epoch, &self.event))),
+            op => shared.settle(&self.event, *epoch, op),
+        }
     }
 
     async fn confirm(&self, op: SettleOp) -> Result<(), SettleError> {

@@ -128,7 +128,7 @@ impl Event {
 
     /// Its id to be kept, `None` where it is no valid one.
     pub(super) fn kept_id(&self) -> Option<Id> {
-        Id::new(self.id())
+        Id::from_client(self.id())
     }
 }
 

@@ -1,8 +1,9 @@
-//! Answers to deliveries on their way to the server.
+//! Settlements of deliveries on their way to the server.
 
 use super::shared::Shared;
 use crate::error::SettleError;
 use crate::id::Id;
+use prombus_consume::SettleOp;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -11,19 +12,6 @@ use tokio::sync::oneshot;
 pub(crate) struct AckRun {
     pub(crate) topic: Arc<str>,
     pub(crate) ids: Vec<Id>,
-}
-
-/// What becomes of an event other than a plain acknowledgement.
-#[derive(Debug, Clone)]
-pub(crate) enum SettleOp {
-    Ack,
-    Nack {
-        reason: String,
-        delay_ms: Option<u64>,
-    },
-    Extend {
-        extend_ms: u64,
-    },
 }
 
 /// An event that is settled, and the connection that it was delivered on.
@@ -35,7 +23,7 @@ pub(crate) struct PendingSettle {
     pub(crate) op: SettleOp,
 }
 
-/// The same with somebody who waits for the server's answer.
+/// The same with a caller that waits for the server's reply.
 #[derive(Debug)]
 pub(crate) struct Confirm {
     pub(crate) settle: PendingSettle,

@@ -6,11 +6,13 @@ mod connection;
 use super::delivery::{Context, Delivery};
 use super::event::Event;
 use super::partitions::{Assignment, HeldPartitions};
-use super::settle::{AckRun, Confirm, PendingSettle, SettleOp};
+use super::settle::{AckRun, Confirm, PendingSettle};
 use super::{Ended, Next, SubscribeOptions};
 use crate::core::Core;
 use crate::error::{SettleError, SubscribeError};
 use crate::id::Id;
+use prombus_consume::SettleOp;
+use std::borrow::Borrow;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
@@ -264,11 +266,12 @@ impl Shared {
 
     /// Gathers acknowledgements. They go out when enough have come together, when nothing else is under way that
     /// could bring more, or after a short while.
-    pub(super) fn ack(self: &Arc<Self>, events: impl Iterator<Item = (u64, Event)>) {
+    pub(super) fn ack(self: &Arc<Self>, events: impl Iterator<Item = (u64, impl Borrow<Event>)>) {
         let mut inner = self.inner();
         let mut count = 0;
         for (epoch, event) in events {
             // An id that is none cannot have come from the log; the lease runs out.
+            let event = event.borrow();
             let Some(id) = event.kept_id() else { continue };
             inner.push_ack(event.shared_topic(), id);
             count += 1;
@@ -305,7 +308,7 @@ impl Shared {
         if epoch != inner.epoch || inner.ended.is_some() {
             return;
         }
-        if matches!(op, SettleOp::Nack { .. }) {
+        if matches!(op, SettleOp::Nack(_)) {
             inner.handed_out = inner.handed_out.saturating_sub(1);
         } else if inner.settles.len() >= self.options.max_in_flight {
             // Extended again and again while nothing can be sent: one more would change nothing.

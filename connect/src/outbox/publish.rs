@@ -25,7 +25,7 @@ pub trait Publish: Send + Sync {
     ) -> impl Future<Output = Vec<Result<SentAt, PublishFailure>>> + Send;
 }
 
-/// Where a row's event lies.
+/// The position of a row's event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SentAt {
     /// Its position in the topic.

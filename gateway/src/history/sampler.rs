@@ -10,7 +10,7 @@ use tokio::time::MissedTickBehavior;
 /// With more groups than this they are read once a slot, because reading copies something of each.
 const GROUPS_READ_EACH_TIME: usize = 2_000;
 
-/// Takes samples until the server is told to stop.
+/// Takes samples until the server stops.
 pub(crate) async fn record(gateway: Arc<Gateway>) {
     let mut ticks = tokio::time::interval(Duration::from_millis(HISTORY_INTERVAL_MS));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

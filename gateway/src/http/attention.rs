@@ -209,7 +209,7 @@ async fn dead_letters(call: &Call) -> Result<Vec<Finding>, ApiError> {
     Ok(findings)
 }
 
-/// How many letters nobody has dealt with, up to a limit.
+/// How many dead letters were neither redriven nor removed, up to a limit.
 async fn open_letters(call: &Call, letters: &TopicInfo) -> Result<u64, ApiError> {
     let marks = call.gateway().bus.dead_letter_marks(&letters.name).await?;
     let newest = (letters.first_seq..=letters.tail_seq).rev();

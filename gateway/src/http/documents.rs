@@ -55,7 +55,7 @@ async fn sample(gateway: &Gateway) {
             bytes_since_snapshot: copy.bytes_since_snapshot,
             round_trip_micros: copy.round_trip_micros,
         }));
-    // They are published by the bus itself, so nobody else has counted them.
+    // They are published by the bus itself, so no other code has counted them.
     for (topic, count) in gateway.bus.take_scheduled_counts() {
         gateway.metrics.topic(&topic).published.add(count);
     }

@@ -11,7 +11,7 @@ use prombus_api::Code;
 use prombus_api::http::{Histogram, HistogramQuery};
 use std::sync::Arc;
 
-/// How many buckets there are where nobody says.
+/// How many buckets there are by default.
 const DEFAULT_BUCKETS: u64 = 60;
 /// The most buckets: each is a look-up.
 const MAX_BUCKETS: u64 = 240;

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many rows a page has where nobody says.
+/// How many rows a page has by default.
 const DEFAULT_ROWS: u64 = 50;
 /// The most rows of a page.
 const MAX_ROWS: u64 = 200;

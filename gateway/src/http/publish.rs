@@ -158,7 +158,7 @@ pub(super) async fn schedule(
     }))
 }
 
-/// The headers of a request that become headers of the event. One that stands twice is one with commas between, as
+/// The headers of a request that become headers of the event. One that is sent twice is one with commas between, as
 /// everywhere in HTTP.
 pub(super) fn event_headers(headers: &HeaderMap) -> Result<Vec<(String, String)>, ApiError> {
     let mut found = Vec::new();

@@ -1,16 +1,14 @@
 //! `POST /ack`, `/nack` and `/modack`: what becomes of events that were pulled.
 
 use super::call::Call;
-use super::pull::{ConsumerGuard, PullConsumer};
+use super::pull::ConsumerGuard;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use crate::gateway::Gateway;
-use crate::in_flight::Outcome;
 use crate::to_bus::to_bus_publish_options;
 use axum::response::Response;
-use prombus::AckPublish;
-use prombus::error::{AckPublishError, SettleError};
+use prombus::error::AckPublishError;
+use prombus::{AckPublish, SettleOp};
 use prombus_api::Code;
 use prombus_api::frames::{Ack, Ids, Modack, Nack};
 use prombus_api::http::{Body as _, FailedId, PublishedEvent, SettleReply};
@@ -25,10 +23,7 @@ pub(super) async fn ack(mut call: Call) -> Result<Response, ApiError> {
     if !ack.publish.is_empty() {
         return step(&call, &ack).await;
     }
-    let consumer = consumer(&call, &ack.topic, &ack.group, &ack.ids).await?;
-    let ids = texts(&ack.ids);
-    let results = consumer.control().ack_ids(&ack.topic, &ids).await;
-    settled(call.gateway(), &consumer, &ack.ids, results, Outcome::Acked)
+    settle(&call, (&ack.topic, &ack.group), &ack.ids, SettleOp::Ack).await
 }
 
 /// Acknowledges events and publishes others atomically: all of it happens or nothing.
@@ -81,34 +76,16 @@ async fn step(call: &Call, ack: &Ack<'_>) -> Result<Response, ApiError> {
 pub(super) async fn nack(mut call: Call) -> Result<Response, ApiError> {
     let body = call.json().await?;
     let nack = Nack::parse(&body)?;
-    let consumer = consumer(&call, &nack.topic, &nack.group, &nack.ids).await?;
-    let ids = texts(&nack.ids);
-    let reason = nack.reason.as_deref().unwrap_or("nack");
-    let results = consumer
-        .control()
-        .nack_ids(&nack.topic, &ids, reason, nack.delay_ms)
-        .await;
-    settled(
-        call.gateway(),
-        &consumer,
-        &nack.ids,
-        results,
-        Outcome::Nacked,
-    )
+    let op = SettleOp::nack(nack.reason.as_deref().unwrap_or("nack"), nack.delay_ms);
+    settle(&call, (&nack.topic, &nack.group), &nack.ids, op).await
 }
 
 pub(super) async fn modack(mut call: Call) -> Result<Response, ApiError> {
     let body = call.json().await?;
     let modack = Modack::parse(&body)?;
-    let consumer = consumer(&call, &modack.topic, &modack.group, &modack.ids).await?;
-    let ids = texts(&modack.ids);
     let extend_ms = modack.extend_ms;
-    let results = consumer
-        .control()
-        .extend_ids(&modack.topic, &ids, extend_ms)
-        .await;
-    let outcome = Outcome::Extended { extend_ms };
-    settled(call.gateway(), &consumer, &modack.ids, results, outcome)
+    let op = SettleOp::Extend { extend_ms };
+    settle(&call, (&modack.topic, &modack.group), &modack.ids, op).await
 }
 
 async fn consumer(
@@ -130,23 +107,22 @@ async fn consumer(
         .await
 }
 
-fn texts<'a>(ids: &'a Ids<'_>) -> Vec<&'a str> {
-    ids.as_slice().iter().map(|id| &**id).collect()
-}
-
-/// For a single id the reply is the error itself; for several each has its own.
-fn settled(
-    gateway: &Gateway,
-    consumer: &PullConsumer,
+/// Settles events. For a single id the reply is the error itself; for several each has its own.
+async fn settle(
+    call: &Call,
+    (topic, group): (&str, &str),
     ids: &Ids<'_>,
-    results: Vec<Result<(), SettleError>>,
-    outcome: Outcome,
+    op: SettleOp,
 ) -> Result<Response, ApiError> {
-    let (mut reply, now) = (SettleReply::default(), gateway.now());
+    let consumer = consumer(call, topic, group, ids).await?;
+    let owned = ids.as_slice().iter().map(|id| (**id).to_owned()).collect();
+    let results = consumer.control().settle_ids(topic, owned, op.clone());
+    let results = results.await;
+    let (mut reply, now) = (SettleReply::default(), call.gateway().now());
     for (id, result) in ids.as_slice().iter().zip(results) {
         match result {
             Ok(()) => {
-                consumer.settled(id, outcome, now);
+                consumer.settled(id, &op, now);
                 reply.settled += 1;
             }
             Err(error) => {

@@ -35,7 +35,7 @@ struct Tail {
     next_seq: u64,
     /// Whether the topic has been seen; one that does not exist yet is waited for.
     exists: bool,
-    /// What the client is told first: that its `Last-Event-ID` is not there.
+    /// What is sent first: that the `Last-Event-ID` is not there.
     gap: Option<ApiError>,
     is_upcast: bool,
     format: Format,

@@ -51,7 +51,7 @@ pub struct GroupSample {
     pub inflight: u64,
     /// Partitions that members hold, where the group is partitioned.
     pub partitions_held: u64,
-    /// Partitions that nobody holds.
+    /// Partitions that no member holds.
     pub partitions_unassigned: u64,
 }
 

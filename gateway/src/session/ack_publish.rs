@@ -9,7 +9,6 @@ use crate::api_error::ApiError;
 use crate::error_log::ErrorSource;
 use crate::gateway::Gateway;
 use crate::to_bus::{check_no_own_commit, to_bus_publish_options};
-use prombus::error::AckPublishError;
 use prombus::{AckPublish, AckPublishesFuture, PublishBatch, Published};
 use prombus_api::Code;
 use prombus_api::frames::{Ids, Publish, PublishedFrame, write_ack_published};
@@ -17,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 /// The most frames of one batch.
 const MAX_BATCH_ACK_PUBLISHES: usize = 1_024;
@@ -32,11 +31,9 @@ pub(super) struct AckPublishBatch {
 
 /// Frames that were sent to the bus.
 pub(super) struct PendingAckPublish {
-    future: Pin<Box<dyn AckPublishesFuture>>,
+    results: AckPublishesFuture,
     topic: Arc<str>,
     frames: PendingFrames,
-    /// The results, once they are known.
-    results: Option<Vec<Result<Vec<Published>, AckPublishError>>>,
 }
 
 /// Frames that wait for their replies.
@@ -166,12 +163,10 @@ impl AckPublishBatch {
 
     /// Sends them to the bus.
     pub(super) fn send(self, member: &Member) -> PendingAckPublish {
-        let future = member.control.ack_ids_and_publish(&self.topic, self.steps);
         PendingAckPublish {
-            future: Box::pin(future),
+            results: member.control.ack_ids_and_publish(&self.topic, self.steps),
             topic: self.topic,
             frames: self.frames,
-            results: None,
         }
     }
 }
@@ -187,29 +182,16 @@ impl PendingAckPublish {
         self.frames.bytes
     }
 
-    /// Polls for the results.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.results.is_none()
-            && let Poll::Ready(results) = self.future.as_mut().poll(context)
-        {
-            self.results = Some(results);
-        }
-        match &self.results {
-            Some(_) => Poll::Ready(()),
-            None => Poll::Pending,
-        }
-    }
-
-    /// Writes the replies to the frames, and counts what became of the events.
-    pub(super) fn reply(
-        self,
+    /// Writes the replies once the results are known, and counts what became of the events.
+    pub(super) fn poll_replies(
+        &mut self,
+        context: &mut Context<'_>,
         (gateway, source): (&Gateway, &ErrorSource<'_>),
         subscriptions: &mut Subscriptions,
         outbound: &mut Outbound,
-    ) {
-        let Self { frames, topic, .. } = self;
-        let now = gateway.now();
-        let results = self.results.unwrap_or_default().into_iter();
+    ) -> Poll<()> {
+        let results = ready!(Pin::new(&mut self.results).poll(context));
+        let (frames, now) = (&self.frames, gateway.now());
         let pending = frames.correlation_ids.iter().zip(frames.frames.iter());
         for ((corr, frame), result) in pending.zip(results) {
             let published = match result {
@@ -224,7 +206,7 @@ impl PendingAckPublish {
             frame.count(gateway, &published);
             if let Some(in_flight) = subscriptions.in_flight_of(frames.member) {
                 for &hash in &frame.hashes {
-                    in_flight.ack_published(gateway, &topic, hash, now);
+                    in_flight.ack_published(gateway, &self.topic, hash, now);
                 }
             }
             if corr.is_some() {
@@ -233,6 +215,7 @@ impl PendingAckPublish {
                 });
             }
         }
+        Poll::Ready(())
     }
 }
 

@@ -10,7 +10,6 @@ use super::outbound::Outbound;
 use super::own_commit::PendingCommit;
 use super::publish_batch::{MAX_BATCH_FRAMES, PublishFrames};
 use super::replies::{Replies, Reply};
-use super::settle::SettleOp;
 use super::settle_batch::{AckBatch, PendingSettle};
 use super::subscriptions::Subscriptions;
 use crate::also_publish::{self, Versions};
@@ -19,6 +18,7 @@ use crate::error_log::ErrorSource;
 use crate::gateway::Gateway;
 use crate::limits::ConnectionLimits;
 use crate::peer::Peer;
+use prombus::SettleOp;
 use prombus_api::Code;
 use prombus_api::frames::{
     Ack, ClientFrame, ClientFrames, GroupName, Ids, Partitions, Publish, Request,
@@ -90,9 +90,8 @@ impl Dispatcher {
             Request::Ack(ack) if ack.publish.is_empty() => self.ack(ack, corr),
             Request::Ack(ack) => self.ack_publish(ack, corr, now_ms),
             Request::Nack(nack) => {
-                let reason = nack.reason.as_deref().unwrap_or_default().to_owned();
-                let delay_ms = nack.delay_ms;
-                let op = SettleOp::Nack { reason, delay_ms };
+                let reason = nack.reason.as_deref().unwrap_or_default();
+                let op = SettleOp::nack(reason, nack.delay_ms);
                 self.settle((&nack.topic, &nack.group), &nack.ids, op, corr)
             }
             Request::Modack(modack) => {
@@ -146,8 +145,8 @@ impl Dispatcher {
         self.flush();
         match self.own_commit(publish, corr, now_ms) {
             Ok(mut pending) => {
-                // The first poll sends it; the reply keeps its place in the queue.
-                let _ = pending.poll(&mut Context::from_waker(&self.task));
+                // The commit of a single event begins with its first poll; its reply is written in its turn.
+                pending.begin(&mut Context::from_waker(&self.task));
                 self.replies.push(Reply::OwnCommit(Box::new(pending)));
             }
             Err(error) => self.reply_error(error, corr),
@@ -254,9 +253,7 @@ impl Dispatcher {
     ) -> Result<(), ApiError> {
         self.flush();
         let (member, topic) = self.subscriptions.find_for(topic, group)?;
-        let mut pending = PendingSettle::of_frame(member, topic, ids, op, corr);
-        // The first poll sends it; the reply keeps its place in the queue.
-        let _ = pending.poll(&mut Context::from_waker(&self.task));
+        let pending = PendingSettle::of_frame(member, topic, ids, op, corr);
         self.replies.push(Reply::Settle(Box::new(pending)));
         Ok(())
     }
@@ -279,8 +276,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// REVOKED: the client is done with partitions. What it settled of them before counts first, and reaches the group's
-    /// owner by another way, so it is waited for.
+    /// REVOKED: the client is done with partitions. What it settled of them before counts first; a transaction only counts
+    /// when it is written, so the replies are waited for.
     async fn confirm_revoked(
         &mut self,
         revoked: &Partitions<'_>,
@@ -370,9 +367,7 @@ impl Dispatcher {
     /// Sends ACKs with `publish` to the owner of their group.
     fn send_ack_publishes(&mut self, batch: AckPublishBatch) {
         if let Some(member) = self.subscriptions.by_number(batch.member()) {
-            let mut pending = batch.send(member);
-            // The first poll sends them; the replies keep their place in the queue.
-            let _ = pending.poll(&mut Context::from_waker(&self.task));
+            let pending = batch.send(member);
             self.replies.push(Reply::AckPublish(Box::new(pending)));
         }
     }
@@ -380,9 +375,7 @@ impl Dispatcher {
     /// Sends acknowledgements to the owner of their group.
     fn send_acks(&mut self, acks: AckBatch) {
         if let Some(member) = self.subscriptions.by_number(acks.member()) {
-            let mut pending = acks.settle(member);
-            // The first poll sends it; the reply keeps its place in the queue.
-            let _ = pending.poll(&mut Context::from_waker(&self.task));
+            let pending = acks.settle(member);
             self.replies.push(Reply::Settle(Box::new(pending)));
         }
     }

@@ -1,4 +1,4 @@
-//! PUBLISH frames that are committed by themselves, and answered in their turn: of an event that is to be published later, and
+//! PUBLISH frames that are committed by themselves, and replied to in their turn: of an event that is to be published later, and
 //! of one that is published with other versions of itself.
 
 use super::outbound::Outbound;
@@ -9,14 +9,13 @@ use crate::error_log::ErrorSource;
 use crate::gateway::Gateway;
 use crate::to_bus::{to_bus_publish_options, to_bus_schedule};
 use prombus::Scheduled;
-use prombus::error::PublishError;
 use prombus_api::frames::{Publish, PublishedFrame, write_also_published, write_scheduled};
 use prombus_api::options::PublishOptions;
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 enum Committed {
     Scheduled(Scheduled),
@@ -27,7 +26,8 @@ type Outcome = Result<Committed, ApiError>;
 
 /// A frame that was sent to the bus.
 pub(super) struct PendingCommit {
-    future: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+    commit: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+    /// What the first poll brought, where that was enough.
     outcome: Option<Outcome>,
     corr: Option<Box<str>>,
     bytes: usize,
@@ -61,12 +61,12 @@ impl PendingCommit {
     }
 
     fn new(
-        future: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+        commit: Pin<Box<dyn Future<Output = Outcome> + Send>>,
         bytes: usize,
         corr: Option<&str>,
     ) -> Self {
         Self {
-            future,
+            commit,
             outcome: None,
             corr: corr.map(Box::from),
             bytes,
@@ -78,28 +78,26 @@ impl PendingCommit {
         self.bytes
     }
 
-    /// Polls for the outcome.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.outcome.is_none()
-            && let Poll::Ready(outcome) = self.future.as_mut().poll(context)
-        {
+    /// Begins the commit, so that later frames come after it.
+    pub(super) fn begin(&mut self, context: &mut Context<'_>) {
+        if let Poll::Ready(outcome) = self.commit.as_mut().poll(context) {
             self.outcome = Some(outcome);
-        }
-        match &self.outcome {
-            Some(_) => Poll::Ready(()),
-            None => Poll::Pending,
         }
     }
 
-    /// Writes the reply.
-    pub(super) fn reply(
-        self,
+    /// Writes the reply once the outcome is known.
+    pub(super) fn poll_reply(
+        &mut self,
+        context: &mut Context<'_>,
         (gateway, source): (&Gateway, &ErrorSource<'_>),
         outbound: &mut Outbound,
-    ) {
+    ) -> Poll<()> {
+        let outcome = match self.outcome.take() {
+            Some(outcome) => outcome,
+            None => ready!(self.commit.as_mut().poll(context)),
+        };
         let corr = self.corr.as_deref();
-        let closed = || Err(PublishError::Closed.into());
-        match self.outcome.unwrap_or_else(closed) {
+        match outcome {
             Ok(Committed::Scheduled(Scheduled { id, due, duplicate })) => {
                 outbound.frame(|out| write_scheduled(out, id.as_str(), due, duplicate, corr));
             }
@@ -111,6 +109,7 @@ impl PendingCommit {
                 write_api_error(outbound, &error, corr);
             }
         }
+        Poll::Ready(())
     }
 }
 

@@ -71,10 +71,23 @@ impl Replies {
                 Reply::Publish(pending) => {
                     pending.poll_replies(context, (gateway, source), outbound)
                 }
-                Reply::Settle(pending) => pending.poll(context),
-                Reply::AckPublish(pending) => pending.poll(context),
-                Reply::OwnCommit(pending) => pending.poll(context),
-                Reply::Ok { .. } | Reply::Error { .. } => Poll::Ready(()),
+                Reply::Settle(pending) => {
+                    pending.poll_replies(context, gateway, subscriptions, outbound)
+                }
+                Reply::AckPublish(pending) => {
+                    pending.poll_replies(context, (gateway, source), subscriptions, outbound)
+                }
+                Reply::OwnCommit(pending) => {
+                    pending.poll_reply(context, (gateway, source), outbound)
+                }
+                Reply::Ok { corr } => {
+                    outbound.frame(|out| write_ok(out, corr.as_deref()));
+                    Poll::Ready(())
+                }
+                Reply::Error { error, corr } => {
+                    write_api_error(outbound, error, corr.as_deref());
+                    Poll::Ready(())
+                }
             };
             if ready.is_pending() {
                 break;
@@ -82,7 +95,6 @@ impl Replies {
             if let Some(reply) = self.waiting.pop_front() {
                 self.frames -= reply.frames();
                 self.bytes -= reply.bytes();
-                reply.write((gateway, source), subscriptions, outbound);
             }
             has_written = true;
         }
@@ -112,25 +124,6 @@ impl Reply {
             Self::AckPublish(pending) => pending.bytes(),
             Self::OwnCommit(pending) => pending.bytes(),
             Self::Ok { .. } | Self::Error { .. } | Self::Settle(_) => 0,
-        }
-    }
-
-    fn write(
-        self,
-        (gateway, source): (&Gateway, &ErrorSource<'_>),
-        subscriptions: &mut Subscriptions,
-        outbound: &mut Outbound,
-    ) {
-        match self {
-            Self::Ok { corr } => outbound.frame(|out| write_ok(out, corr.as_deref())),
-            Self::Error { error, corr } => write_api_error(outbound, &error, corr.as_deref()),
-            Self::Settle(pending) => {
-                pending.reply(subscriptions, outbound, gateway.now());
-            }
-            Self::AckPublish(pending) => pending.reply((gateway, source), subscriptions, outbound),
-            Self::OwnCommit(pending) => pending.reply((gateway, source), outbound),
-            // Its replies are written while it is polled.
-            Self::Publish(_) => {}
         }
     }
 }

@@ -1,75 +1,67 @@
 //! Settles events with the owners of their groups: of one topic mostly, of several where a subscription fans in.
 
 use prombus::error::SettleError;
-use prombus::{SettleFuture as BusSettleFuture, SubscriptionControl};
+use prombus::{SettleFuture, SettleOp, SubscriptionControl};
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 /// The most topics of a subscription that are searched for an event of which only the id is known.
 const MAX_SEARCHED_TOPICS: usize = 1_024;
 
-/// How events are settled.
-#[derive(Debug, Clone)]
-pub(super) enum SettleOp {
-    Ack,
-    Nack {
-        reason: String,
-        delay_ms: Option<u64>,
-    },
-    Extend {
-        extend_ms: Option<u64>,
-    },
+/// One result for each event.
+type Results = Vec<Result<(), SettleError>>;
+
+/// The results of events that were sent to the owners of their groups, one for each.
+pub(super) enum Settling {
+    OneTopic(SettleFuture),
+    Topics(Pin<Box<dyn Future<Output = Results> + Send>>),
 }
 
-/// Resolves to one result for each event.
-pub(super) type SettleFuture = Pin<Box<dyn BusSettleFuture>>;
-
-/// Settles events of one topic.
-pub(super) fn settle(
-    control: &SubscriptionControl,
-    topic: &str,
-    ids: Vec<String>,
-    op: &SettleOp,
-) -> SettleFuture {
-    let texts = || ids.iter().map(String::as_str).collect::<Vec<_>>();
-    match op {
-        SettleOp::Ack => Box::pin(control.ack_owned_ids(topic, ids)),
-        SettleOp::Nack { reason, delay_ms } => {
-            Box::pin(control.nack_ids(topic, &texts(), reason, *delay_ms))
+impl Settling {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Results> {
+        match self {
+            Self::OneTopic(results) => Pin::new(results).poll(context),
+            Self::Topics(results) => results.as_mut().poll(context),
         }
-        SettleOp::Extend { extend_ms } => Box::pin(control.extend_ids(topic, &texts(), *extend_ms)),
     }
 }
 
-/// Settles events of several topics, each with its topic where that is known.
+/// Settles events of several topics, each with its topic where that is known. These are sent when this returns.
 pub(super) fn settle_by_topic(
     control: SubscriptionControl,
     events: Vec<(Option<Arc<str>>, String)>,
     op: SettleOp,
-) -> SettleFuture {
-    Box::pin(async move {
-        let mut results = vec![Ok(()); events.len()];
-        let mut by_topic: BTreeMap<Arc<str>, Vec<(usize, String)>> = BTreeMap::new();
-        let mut unknown = Vec::new();
-        for (at, (topic, id)) in events.into_iter().enumerate() {
-            match topic {
-                Some(topic) => by_topic.entry(topic).or_default().push((at, id)),
-                None => unknown.push((at, id)),
+) -> Settling {
+    let mut results = vec![Ok(()); events.len()];
+    let mut by_topic: BTreeMap<Arc<str>, (Vec<usize>, Vec<String>)> = BTreeMap::new();
+    let mut unknown = Vec::new();
+    for (at, (topic, id)) in events.into_iter().enumerate() {
+        match topic {
+            Some(topic) => {
+                let (places, ids) = by_topic.entry(topic).or_default();
+                places.push(at);
+                ids.push(id);
             }
+            None => unknown.push((at, id)),
         }
-        for (topic, events) in by_topic {
-            let (places, ids): (Vec<_>, Vec<_>) = events.into_iter().unzip();
-            let answers = settle(&control, &topic, ids, &op).await;
-            for (at, answer) in places.into_iter().zip(answers) {
-                results[at] = answer;
+    }
+    let sent: Vec<(Vec<usize>, SettleFuture)> = by_topic
+        .into_iter()
+        .map(|(topic, (places, ids))| (places, control.settle_ids(&topic, ids, op.clone())))
+        .collect();
+    Settling::Topics(Box::pin(async move {
+        for (places, settled) in sent {
+            for (at, result) in places.into_iter().zip(settled.await) {
+                results[at] = result;
             }
         }
         for (at, id) in unknown {
             results[at] = search(&control, id, &op).await;
         }
         results
-    })
+    }))
 }
 
 /// Tries one topic after the other, until one holds the event.
@@ -80,10 +72,10 @@ async fn search(
 ) -> Result<(), SettleError> {
     let mut unknown = SettleError::Gone;
     for topic in control.topics().iter().take(MAX_SEARCHED_TOPICS) {
-        let answer = settle(control, topic, vec![id.clone()], op).await.pop();
-        match answer {
+        let settled = control.settle_ids(topic, vec![id.clone()], op.clone());
+        match settled.await.pop() {
             Some(Err(error @ SettleError::UnknownId(_))) => unknown = error,
-            Some(answer) => return answer,
+            Some(result) => return result,
             None => {}
         }
     }

@@ -4,14 +4,15 @@
 use super::correlation_ids::CorrelationIds;
 use super::outbound::Outbound;
 use super::publish_batch::write_api_error;
-use super::settle::{SettleFuture, SettleOp, settle, settle_by_topic};
+use super::settle::{Settling, settle_by_topic};
 use super::subscriptions::{Member, Subscriptions};
 use crate::api_error::ApiError;
-use crate::in_flight::{Now, Outcome};
+use crate::gateway::Gateway;
+use prombus::SettleOp;
 use prombus::error::SettleError;
 use prombus_api::frames::{Ids, write_ok};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 /// The most ids of one batch.
 const MAX_BATCH_IDS: usize = 4_096;
@@ -26,11 +27,9 @@ pub(super) struct AckBatch {
 
 /// Frames that were sent to the bus.
 pub(super) struct PendingSettle {
-    future: SettleFuture,
-    outcome: Outcome,
+    settling: Settling,
+    op: SettleOp,
     frames: PendingFrames,
-    /// The results, once they are known.
-    results: Option<Vec<Result<(), SettleError>>>,
 }
 
 /// Frames that wait for their replies.
@@ -72,8 +71,13 @@ impl AckBatch {
 
     /// Sends them to the bus.
     pub(super) fn settle(self, member: &Member) -> PendingSettle {
-        let future = settle(&member.control, &self.topic, self.ids, &SettleOp::Ack);
-        PendingSettle::new(future, Outcome::Acked, self.frames)
+        let op = SettleOp::Ack;
+        let settling = member.control.settle_ids(&self.topic, self.ids, op.clone());
+        PendingSettle {
+            settling: Settling::OneTopic(settling),
+            op,
+            frames: self.frames,
+        }
     }
 }
 
@@ -86,33 +90,26 @@ impl PendingSettle {
         op: SettleOp,
         corr: Option<&str>,
     ) -> Self {
-        let outcome = match op {
-            SettleOp::Ack => Outcome::Acked,
-            SettleOp::Nack { .. } => Outcome::Nacked,
-            SettleOp::Extend { extend_ms } => Outcome::Extended { extend_ms },
-        };
         let mut frames = PendingFrames::new(member);
         frames.add(member, ids, corr);
-        let future = match topic {
-            Some(topic) => settle(&member.control, topic, owned(ids).collect(), &op),
+        let settling = match topic {
+            Some(topic) => {
+                let ids = owned(ids).collect();
+                Settling::OneTopic(member.control.settle_ids(topic, ids, op.clone()))
+            }
             None => {
                 let topics = frames
                     .hashes
                     .iter()
                     .map(|&hash| member.in_flight.topic_of(hash));
                 let events = topics.map(Option::<&Arc<str>>::cloned).zip(owned(ids));
-                settle_by_topic(member.control.clone(), events.collect(), op)
+                settle_by_topic(member.control.clone(), events.collect(), op.clone())
             }
         };
-        Self::new(future, outcome, frames)
-    }
-
-    fn new(future: SettleFuture, outcome: Outcome, frames: PendingFrames) -> Self {
         Self {
-            future,
-            outcome,
+            settling,
+            op,
             frames,
-            results: None,
         }
     }
 
@@ -121,34 +118,20 @@ impl PendingSettle {
         self.frames.counts.len()
     }
 
-    /// Polls for the results.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.results.is_none()
-            && let Poll::Ready(results) = self.future.as_mut().poll(context)
-        {
-            self.results = Some(results);
-        }
-        match &self.results {
-            Some(_) => Poll::Ready(()),
-            None => Poll::Pending,
-        }
-    }
-
-    /// Writes the replies, and updates the table of events in flight.
-    pub(super) fn reply(
-        self,
+    /// Writes the replies once the results are known, and updates the table of events in flight.
+    pub(super) fn poll_replies(
+        &mut self,
+        context: &mut Context<'_>,
+        gateway: &Gateway,
         subscriptions: &mut Subscriptions,
         outbound: &mut Outbound,
-        now: Now,
-    ) {
-        let Self {
-            frames, outcome, ..
-        } = self;
-        let results = self.results.unwrap_or_default();
+    ) -> Poll<()> {
+        let results = ready!(self.settling.poll(context));
+        let (frames, now) = (&self.frames, gateway.now());
         if let Some(in_flight) = subscriptions.in_flight_of(frames.member) {
             let settled = frames.hashes.iter().zip(&results);
             for (&hash, _) in settled.filter(|(_, result)| result.is_ok()) {
-                in_flight.settle(hash, outcome, now);
+                in_flight.settle(hash, &self.op, now);
             }
         }
         let mut results = results.as_slice();
@@ -161,6 +144,7 @@ impl PendingSettle {
                 None => {}
             }
         }
+        Poll::Ready(())
     }
 }
 

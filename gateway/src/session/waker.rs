@@ -1,4 +1,4 @@
-//! Wakers that tell one task which of its many subscriptions has events.
+//! Wakers that record for one task which of its many subscriptions has events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

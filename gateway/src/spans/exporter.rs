@@ -111,7 +111,7 @@ async fn run(
             }
         }
         if batch.is_empty() {
-            // Nobody is left who could make spans, or the last one was sent.
+            // No sender is left, or the last span was sent.
             return;
         }
         let tries = if is_stopping { 1 } else { MAX_TRIES };

@@ -7,7 +7,7 @@ pub(super) struct TraceParent {
     pub(super) span_id: u64,
 }
 
-/// Whoever began the trace records it.
+/// The sampled flag: the trace is recorded.
 const SAMPLED: u8 = 1;
 
 impl TraceParent {

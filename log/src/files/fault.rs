@@ -20,7 +20,7 @@ use prombus_store::LockExt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A handle on a folder that lies like a disk. Each handle stands for one process: the lock belongs to it.
+/// A handle on a folder that lies like a disk. Each handle is one process: the lock belongs to it.
 pub struct FaultFiles {
     disk: Arc<Disk>,
     handle: u64,
@@ -112,7 +112,7 @@ impl FaultFiles {
         Ok(lock(&content).current().to_vec())
     }
 
-    /// Changes a file behind the back of whoever uses it, as a failing disk does. All it then holds counts as synced.
+    /// Changes a file while it is in use, as a failing disk does. All it then holds counts as synced.
     pub fn overwrite(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         let state = self.disk.state();
         let content = state.names.get(name)?;

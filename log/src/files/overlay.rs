@@ -19,7 +19,7 @@ pub struct OverlayFiles {
 
 #[derive(Default)]
 struct State {
-    /// Names that differ from the folder's: what they stand for, `None` where they are gone.
+    /// Names that differ from the folder's: what they name, `None` where they are gone.
     names: BTreeMap<String, Option<Arc<OverlayFile>>>,
     /// Bytes that changes take.
     bytes: usize,
@@ -42,7 +42,7 @@ struct Changes {
 }
 
 impl OverlayFiles {
-    /// The folder as it is, for whoever has it locked.
+    /// The folder as it is, for the holder of its lock.
     pub fn new(files: Arc<dyn Files>) -> Self {
         Self {
             files,

@@ -1,4 +1,4 @@
-//! A folder that counts the changes of its names, so that whoever opens several files can tell whether they belong
+//! A folder that counts the changes of its names, so that a caller that opens several files knows whether they belong
 //! together.
 
 use super::{File, Files};

@@ -1,4 +1,4 @@
-//! Whether a folder is a log that can be read, told without changing anything.
+//! Checks whether a folder is a log that can be read, without changing anything.
 
 use super::{CUT_TAIL_NAME, OpenError, SegmentScan};
 use crate::client_ids::segments_of_name;

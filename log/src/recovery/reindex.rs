@@ -11,7 +11,7 @@ use prombus_store::{Damage, DamageKind, LostSeqs};
 use std::io;
 use std::sync::Arc;
 
-/// What the index that lies beside a segment says, whatever data it was made for.
+/// What the index beside a segment says, whatever data it was made for.
 pub(crate) struct OldIndex {
     pub(crate) generation: u32,
     runs: Vec<(RunInfo, Arc<str>)>,

@@ -114,7 +114,7 @@ impl SegmentScan {
         self.records > 0
     }
 
-    /// Puts aside what is behind the end and tells what it was.
+    /// Moves what is behind the end aside and reports what it was.
     pub(crate) fn cut_tail(&self, files: &dyn Files, segment: u64) -> io::Result<CutTail> {
         let file = files.open(&data_name(segment))?;
         let mut bytes = vec![0; (self.file_bytes - self.end) as usize];

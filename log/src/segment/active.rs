@@ -113,7 +113,7 @@ impl SpareEntries {
 }
 
 impl ActiveSegment {
-    /// One that lies on the disk.
+    /// One that is on the disk.
     pub(crate) fn new(number: u64, file: Arc<dyn File>) -> Self {
         Self {
             number,

@@ -42,7 +42,7 @@ pub(crate) struct RunReader {
     is_dense: bool,
     /// The position before the next one, where it is known.
     last_seq: Option<u64>,
-    /// A gap behind the last event was told already.
+    /// A gap behind the last event was reported already.
     is_told: bool,
     /// Where the run ends, if it is read up to there.
     end: Option<u32>,

@@ -14,7 +14,7 @@ use std::ops::Range;
 pub(super) struct Folder {
     /// Those that make up the state, oldest first.
     pub(super) runs: Vec<Listed>,
-    /// Those that another one stands for: a crash came before they were removed.
+    /// Those that another one replaces: a crash came before they were removed.
     pub(super) replaced: Vec<u64>,
     /// Those that are none of this log.
     pub(super) foreign: Vec<u64>,

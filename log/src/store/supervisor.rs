@@ -218,7 +218,7 @@ impl Supervised {
         Ok(())
     }
 
-    /// Goes on with the log in other files, if it is as `check` wants it. The old one stays as it is, for whoever reads it.
+    /// Goes on with the log in other files, if it is as `check` wants it. The old one stays as it is, for its readers.
     pub(super) fn replace<E: From<OpenError>>(
         &self,
         files: Arc<dyn Files>,

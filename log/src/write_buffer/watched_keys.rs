@@ -2,7 +2,7 @@
 //!
 //! Readers see an event only when it is durable, but an expectation is compared with everything that has a position. So a
 //! key is watched from before it is looked up in what readers see until its batch was taken in: what gets a position
-//! meanwhile is noted here. Where nobody expects anything nothing is watched, and publishing pays for one comparison.
+//! meanwhile is noted here. Where no batch has an expectation nothing is watched, and publishing pays for one comparison.
 
 use prombus_store::{EncodedEvent, KeyPosition};
 use std::collections::HashMap;

@@ -99,7 +99,7 @@ impl Committer {
         self.write_and_sync(Roll::Allowed);
     }
 
-    /// A cycle, by whoever has the right to it.
+    /// A cycle. The caller must hold the commit lock.
     pub(crate) fn write_and_sync(&self, roll: Roll) {
         let (to_sync, unsynced) = {
             let mut writer = self.writer();

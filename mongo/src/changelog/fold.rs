@@ -1,91 +1,44 @@
 //! What a batch of events comes to, as one write for each key.
 
-use super::ChangelogOptions;
 use super::values::{field_value, may_overwrite, version_value};
 use crate::json::Payload;
 use crate::positions::signed;
 use mongodb::bson::{Bson, Document, doc};
-use prombus_connect::{Applied, ColumnSource, ColumnType, Compare, Event, Fields};
+use prombus_connect::{Applied, Event, Part, Shape};
 use std::collections::HashMap;
 
 /// The field that keeps the version of each document, where versions are compared.
 pub(super) const VERSION_FIELD: &str = "_version";
 
-/// How an event becomes a document.
-#[derive(Debug)]
-pub(super) struct Shape {
-    fields: Fields,
-    columns: Vec<(String, Part, ColumnType)>,
-    version: Option<(Part, Compare)>,
-}
-
-/// A part of an event; a field by its place among those that are picked.
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    Field(usize),
-    Payload,
-    Id,
-    Ts,
-    Seq,
-}
-
-impl Shape {
-    pub(super) fn new(options: &ChangelogOptions) -> Self {
-        let mut fields = Fields::default();
-        let mut part = |source: &ColumnSource| match source {
-            ColumnSource::Field(path) => Part::Field(fields.want(path)),
-            ColumnSource::Payload => Part::Payload,
-            ColumnSource::Id => Part::Id,
-            ColumnSource::Ts => Part::Ts,
-            ColumnSource::Seq => Part::Seq,
+/// The document of an event, and its version.
+fn document(shape: &Shape, key: &str, event: &Event) -> (Document, Option<Bson>) {
+    let mut found = Vec::new();
+    shape.fields.pick(event.payload(), &mut found);
+    let mut document = doc! { "_id": key };
+    for (name, part, kind) in &shape.columns {
+        let value = match part {
+            Part::Field(at) => found[*at].map(|json| field_value(json, *kind)),
+            Part::Payload => Some(field_value(event.payload(), *kind)),
+            part => Some(whole(*part, event)),
         };
-        let columns = options.columns.iter();
-        let columns =
-            columns.map(|column| (column.name.clone(), part(&column.source), column.kind));
-        let columns = columns.collect();
-        let version = options.version.as_ref();
-        let version = version.map(|guard| (part(&guard.source), guard.compare));
-        Self {
-            fields,
-            columns,
-            version,
+        if let Some(value) = value {
+            document.insert(name, value);
         }
     }
-
-    pub(super) fn is_guarded(&self) -> bool {
-        self.version.is_some()
+    if shape.columns.is_empty() {
+        Payload::of(event.payload()).insert_into(&mut document);
+        for (name, part) in [("ts", Part::Ts), ("seq", Part::Seq), ("id", Part::Id)] {
+            document.insert(name, whole(part, event));
+        }
     }
-
-    /// The document of an event, and its version.
-    fn document(&self, key: &str, event: &Event) -> (Document, Option<Bson>) {
-        let mut found = Vec::new();
-        self.fields.pick(event.payload(), &mut found);
-        let mut document = doc! { "_id": key };
-        for (name, part, kind) in &self.columns {
-            let value = match part {
-                Part::Field(at) => found[*at].map(|json| field_value(json, *kind)),
-                Part::Payload => Some(field_value(event.payload(), *kind)),
-                part => Some(whole(*part, event)),
-            };
-            if let Some(value) = value {
-                document.insert(name, value);
-            }
-        }
-        if self.columns.is_empty() {
-            Payload::of(event.payload()).insert_into(&mut document);
-            for (name, part) in [("ts", Part::Ts), ("seq", Part::Seq), ("id", Part::Id)] {
-                document.insert(name, whole(part, event));
-            }
-        }
-        let version = self.version.and_then(|(part, compare)| match part {
-            Part::Field(at) => version_value(found[at], compare),
-            part => Some(whole(part, event)),
-        });
-        if let Some(version) = &version {
-            document.insert(VERSION_FIELD, version);
-        }
-        (document, version)
+    let version = shape.version.and_then(|(part, compare)| match part {
+        Part::Field(at) => version_value(found[at], compare),
+        part => Some(whole(part, event)),
+    });
+    if let Some(version) = &version {
+        document.insert(VERSION_FIELD, version);
     }
+    (document, version)
 }
 
 /// A part that every event has.
@@ -134,8 +87,9 @@ impl Fold {
                 applied.deletes += 1;
                 continue;
             }
-            let (document, version) = shape.document(&key, event);
-            if shape.is_guarded() && !may_overwrite(self.versions.get(&*key), version.as_ref()) {
+            let (document, version) = document(shape, &key, event);
+            if shape.version.is_some() && !may_overwrite(self.versions.get(&*key), version.as_ref())
+            {
                 applied.outdated += 1;
                 continue;
             }

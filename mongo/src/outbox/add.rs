@@ -6,31 +6,12 @@ use crate::json::Payload;
 use crate::positions::signed;
 use mongodb::bson::{DateTime, Document, doc, oid::ObjectId};
 use mongodb::{ClientSession, Database};
-use prombus::error::{InvalidField, InvalidJson, InvalidPayload, InvalidTopic};
-use prombus::{Id, PublishOptions, check_topic, compact_json};
+use prombus::PublishOptions;
+use prombus_connect::outbox::{check_added, to_json};
 use serde::Serialize;
-use thiserror::Error;
 
 /// Why an event was not added.
-#[derive(Debug, Error)]
-#[allow(
-    missing_docs,
-    reason = "each variant is the fact it carries, which says it all"
-)]
-pub enum AddError {
-    #[error(transparent)]
-    InvalidTopic(#[from] InvalidTopic),
-    #[error(transparent)]
-    InvalidJson(#[from] InvalidJson),
-    #[error(transparent)]
-    InvalidPayload(#[from] InvalidPayload),
-    #[error(transparent)]
-    InvalidField(#[from] InvalidField),
-    #[error("the outbox holds an event {id:?} for this topic already")]
-    IdTaken { id: String },
-    #[error(transparent)]
-    Outbox(#[from] OutboxError),
-}
+pub type AddError = prombus_connect::outbox::AddError<OutboxError>;
 
 impl Outbox {
     /// Adds an event whose payload is JSON text; its id. It is published if and only if the session's transaction
@@ -45,11 +26,7 @@ impl Outbox {
         payload: &str,
         options: &PublishOptions<'_>,
     ) -> Result<String, AddError> {
-        check_topic(topic)?;
-        let payload = compact_json(payload)?;
-        if let Some(id) = options.id.filter(|id| Id::from_client(id).is_none()) {
-            return Err(InvalidField::id(id).into());
-        }
+        let payload = check_added(topic, payload, options)?;
         let place = ObjectId::new();
         let id = options.id.map_or_else(|| place.to_hex(), str::to_owned);
         let mut document = doc! { "_id": place, "id": &id, "topic": topic };
@@ -62,7 +39,7 @@ impl Outbox {
         match added.map_err(MongoError::from) {
             Ok(_) => Ok(id),
             Err(MongoError::Duplicate { .. }) => Err(AddError::IdTaken { id }),
-            Err(error) => Err(OutboxError::from(error).into()),
+            Err(error) => Err(AddError::Outbox(error.into())),
         }
     }
 
@@ -74,10 +51,7 @@ impl Outbox {
         value: &T,
         options: &PublishOptions<'_>,
     ) -> Result<String, AddError> {
-        let payload = serde_json::to_string(value).map_err(|error| InvalidPayload {
-            reason: error.to_string(),
-        })?;
-        Self::add(session, database, topic, &payload, options).await
+        Self::add(session, database, topic, &to_json(value)?, options).await
     }
 }
 

@@ -170,7 +170,7 @@ impl Claims {
                 if let Ok(unset) = write.get_document_mut("$unset") {
                     unset.insert("error", "");
                 }
-                // The event is in the topic, whoever holds the row now.
+                // The event is in the topic, also if another drainer holds the row now.
                 let open = doc! { "$in": [Bson::Null, "pending", "claimed"] };
                 (doc! { "_id": &row.place, "state": open }, write)
             }

@@ -13,7 +13,7 @@ pub(super) fn is_same(one: &Node<'_>, other: &Node<'_>) -> bool {
     is_same_part(one.schema, one.value, other.schema, other.value)
 }
 
-/// The same for what stands under a keyword.
+/// The same for the value of a keyword.
 pub(super) fn is_same_part(one: &Schema, part: &Value, other: &Schema, other_part: &Value) -> bool {
     if part != other_part {
         return false;

@@ -2,12 +2,12 @@
 
 use super::Outbox;
 use crate::database::signed;
-use prombus::error::{InvalidField, InvalidJson, InvalidPayload, InvalidTopic};
-use prombus::{Id, PublishOptions, check_topic, compact_json};
+use crate::error::OutboxError;
+use prombus::PublishOptions;
+use prombus_connect::outbox::{check_added, to_json};
 use rusqlite::{Connection, ErrorCode, params};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use thiserror::Error;
 
 const ADD: &str = "INSERT INTO prombus_outbox
     (id, topic, payload, key, ts, headers, tags, caused_by, sid)
@@ -15,25 +15,7 @@ const ADD: &str = "INSERT INTO prombus_outbox
     RETURNING id";
 
 /// Why an event was not added.
-#[derive(Debug, Error)]
-#[allow(
-    missing_docs,
-    reason = "each variant is the fact it carries, which says it all"
-)]
-pub enum AddError {
-    #[error(transparent)]
-    InvalidTopic(#[from] InvalidTopic),
-    #[error(transparent)]
-    InvalidJson(#[from] InvalidJson),
-    #[error(transparent)]
-    InvalidPayload(#[from] InvalidPayload),
-    #[error(transparent)]
-    InvalidField(#[from] InvalidField),
-    #[error("the outbox holds an event {id:?} for this topic already")]
-    IdTaken { id: String },
-    #[error(transparent)]
-    Outbox(#[from] crate::error::OutboxError),
-}
+pub type AddError = prombus_connect::outbox::AddError<OutboxError>;
 
 impl Outbox {
     /// Adds an event whose payload is JSON text; its id. It is published if and only if the transaction commits, in
@@ -47,11 +29,7 @@ impl Outbox {
         payload: &str,
         options: &PublishOptions<'_>,
     ) -> Result<String, AddError> {
-        check_topic(topic)?;
-        let payload = compact_json(payload)?;
-        if let Some(id) = options.id.filter(|id| Id::from_client(id).is_none()) {
-            return Err(InvalidField::id(id).into());
-        }
+        let payload = check_added(topic, payload, options)?;
         let headers: BTreeMap<&str, &str> = options
             .headers
             .iter()
@@ -65,12 +43,14 @@ impl Outbox {
                 &*payload,
                 options.key,
                 options.ts.map(signed),
-                (!headers.is_empty()).then(|| json(&headers)).transpose()?,
+                (!headers.is_empty())
+                    .then(|| to_json(&headers))
+                    .transpose()?,
                 (!options.tags.is_empty())
-                    .then(|| json(options.tags))
+                    .then(|| to_json(options.tags))
                     .transpose()?,
                 (!options.caused_by.is_empty())
-                    .then(|| json(options.caused_by))
+                    .then(|| to_json(options.caused_by))
                     .transpose()?,
                 options.sid,
             ],
@@ -91,14 +71,8 @@ impl Outbox {
         value: &T,
         options: &PublishOptions<'_>,
     ) -> Result<String, AddError> {
-        Self::add(transaction, topic, &json(value)?, options)
+        Self::add(transaction, topic, &to_json(value)?, options)
     }
-}
-
-fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, InvalidPayload> {
-    serde_json::to_string(value).map_err(|error| InvalidPayload {
-        reason: error.to_string(),
-    })
 }
 
 fn failed(error: rusqlite::Error) -> AddError {

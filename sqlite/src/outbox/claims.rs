@@ -37,7 +37,7 @@ macro_rules! is_due {
 }
 
 /// What may be claimed, in the order of the rows, up to a number of rows and of bytes, as a JSON array. Looking for it
-/// keeps nobody from writing.
+/// blocks no writer.
 const CANDIDATES: &str = concat!(
     "WITH due AS (SELECT seq, octet_length(payload) AS bytes FROM prombus_outbox AS mine WHERE ",
     is_due!(),
@@ -55,7 +55,7 @@ const CLAIM: &str = concat!(
     " RETURNING "
 );
 
-/// The event is in the topic, whoever holds the row now.
+/// The event is in the topic, also if another drainer holds the row now.
 const SENT: &str = "UPDATE prombus_outbox
     SET state = 'sent', sent_ms = ?2, sent_seq = ?3, worker = NULL, lease_until_ms = NULL, error = NULL
     WHERE seq = ?1 AND state IN ('pending', 'claimed')";

@@ -14,7 +14,7 @@
 //! Numbers are LEB128, texts and values have their length before them. What is decoded is checked as far as memory
 //! safety and the later slicing need it; that a payload is JSON is its sender's promise.
 //!
-//! The flags 32 and 64 came later. A reader that does not know them refuses the batch, so whoever sends one where
+//! The flags 32 and 64 came later. A reader that does not know them rejects the batch, so a sender that sends one where
 //! [`Batch::has_expected_positions`] has to make sure that all who read it know them.
 
 use super::memory::Memory;

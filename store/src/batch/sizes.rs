@@ -10,7 +10,7 @@ use crate::record::MAX_RECORD_BYTES;
 const MAX_TOPIC_NAME_BYTES: usize = u8::MAX as usize;
 /// A key, as JSON encodes it, has two bytes for one more than its length.
 const MAX_KEY_JSON_BYTES: usize = u16::MAX as usize - 1;
-/// A session id, as JSON encodes it with its name, stands before the topic, whose offset has two bytes.
+/// A session id, as JSON encodes it with its name, comes before the topic, whose offset has two bytes.
 const MAX_SID_JSON_BYTES: usize = 32 << 10;
 /// The most that a record adds to the text of an event beside its topic's name: head, field names, an id of which
 /// each character is escaped, stored time, ts and seq.

@@ -1,4 +1,4 @@
-//! Many tasks at once: the order is one order, and everybody is told the truth about it.
+//! Many tasks at once: the order is one order, and every receipt agrees with it.
 
 use super::Harness;
 use super::case::{ALL, Case, client_id, plain, stored, with_id};
@@ -79,7 +79,7 @@ pub async fn many_committers_share_topics<H: Harness>(harness: &H) {
     }
 }
 
-/// Of many that publish the same id at once, one stores it and all are told where.
+/// Of many that publish the same id at once, one stores it and all receipts have its position.
 pub async fn one_of_many_stores_an_id<H: Harness>(harness: &H) {
     const IDS: usize = 20;
     let (case, topic) = Case::with_topic(harness).await;

@@ -1,4 +1,4 @@
-//! Random operations, told by a seed, against an oracle of vectors and maps. A failure names its seed.
+//! Random operations from a seed, against an oracle of vectors and maps. A failure names its seed.
 
 use super::Harness;
 use super::case::{Case, START_MS};

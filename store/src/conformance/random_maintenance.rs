@@ -1,4 +1,4 @@
-//! Random publishing into topics that forget, told by a seed. What must be kept is kept, what must go is gone, and
+//! Random publishing into topics that forget, from a seed. What must be kept is kept, what must go is gone, and
 //! every way of reading agrees on which is which.
 
 use super::Harness;

@@ -1,4 +1,4 @@
-//! Who waits for a tail or for topics is told, and told only what can be read.
+//! Watchers of a tail or of topics are notified, and only of what can be read.
 
 use super::Harness;
 use super::case::{ALL, Case, plain, soon};
@@ -84,7 +84,7 @@ pub async fn a_deleted_topic_has_no_tail<H: Harness>(harness: &H) {
     assert_eq!(watch.current(), 1);
 }
 
-/// Making, changing and deleting a topic is told, after it can be seen.
+/// Creating, changing and deleting a topic notifies watchers, after it can be seen.
 pub async fn changes_of_topics_are_told<H: Harness>(harness: &H) {
     let case = Case::new(harness).await;
     let mut watch = case.store.watch_topics();

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-/// Where an event stands in time: its ts, then its seq.
+/// The place of an event in time: its ts, then its seq.
 pub(super) type Moment = (u64, u64);
 
 /// The moments of all events a topic holds.

@@ -116,7 +116,7 @@ impl Topic {
         self.take_in(block);
     }
 
-    /// What the topic can say of `id`, where ids made up to `tail_seq` have been told to publishers.
+    /// What the topic can say of `id`, where ids up to `tail_seq` have been acknowledged to publishers.
     pub(super) fn claim(&self, id: &Id, tail_seq: u64) -> Claim {
         if let Some(&seq) = self.client_ids.get(id.as_str()) {
             return Claim::Held(seq);
@@ -328,7 +328,7 @@ impl Topic {
     }
 }
 
-/// Takes events up to a limit, but at least one, and tells whether there are more.
+/// Takes events up to a limit, but at least one, and returns whether there are more.
 fn take_within(
     limit: ReadLimit,
     events: impl Iterator<Item = StoredEvent>,

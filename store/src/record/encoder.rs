@@ -147,7 +147,7 @@ impl EventEncoder {
     }
 }
 
-/// Whether an event brings nothing that would stand before the seq. An id that the log made has nothing to escape.
+/// Whether an event brings nothing that would come before the seq. An id that the log made has nothing to escape.
 fn is_plain(event: EncodedEvent<'_>) -> bool {
     !event.has_client_id() && event.ts().is_none() && event.sid_json().is_empty()
 }

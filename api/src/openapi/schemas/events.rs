@@ -150,7 +150,7 @@ fn envelope() -> Value {
 
 fn publish_reply() -> Value {
     object(
-        "Where an event lies.",
+        "The position of an event.",
         vec![
             ("id", text("Its id.")),
             ("seq", count("Its position.")),
@@ -302,7 +302,10 @@ fn bulk_reply() -> Value {
             ("errors", list("The bad lines.", &reference("LineError"))),
         ],
         vec![
-            ("errors_left_out", count("More bad lines than are told.")),
+            (
+                "errors_left_out",
+                count("How many more bad lines there were than are listed."),
+            ),
             ("stopped", reference("ErrorBody")),
         ],
     )

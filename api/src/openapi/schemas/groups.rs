@@ -90,7 +90,7 @@ pub(super) fn info() -> Value {
     ]);
     let since = count("Since when it is paused, in epoch milliseconds.");
     object(
-        "A group as it stands.",
+        "The current state of a group.",
         fields,
         vec![
             ("paused_since_ms", since),
@@ -240,7 +240,7 @@ fn seek_reply() -> Value {
         ),
         (
             "beyond_tail",
-            flag("Whether the place lay beyond the tail, so that the cursor is at the tail."),
+            flag("Whether the position was beyond the tail, so that the cursor is at the tail."),
         ),
     ]);
     object("What a seek does.", fields, vec![])

@@ -259,7 +259,7 @@ fn redrive_reply() -> Value {
         ],
         vec![(
             "failed_left_out",
-            count("How many more there were than are told."),
+            count("How many more there were than are listed."),
         )],
     )
 }

@@ -23,13 +23,13 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
 
 fn config() -> Value {
     object(
-        "How a topic is kept. What is left out gets its default; a setting that nobody knows is refused.",
+        "How a topic is kept. What is left out gets its default; an unknown setting is rejected.",
         vec![],
         vec![
             (
                 "durability",
                 word(
-                    "When a publish is answered: after fsync, or after the write.",
+                    "When a publish is acknowledged: after fsync, or after the write.",
                     &["fsync", "os"],
                 ),
             ),
@@ -72,7 +72,7 @@ fn config() -> Value {
 
 pub(super) fn info() -> Value {
     object(
-        "A topic as it stands.",
+        "The current state of a topic.",
         vec![
             ("topic", text("Its name.")),
             (

@@ -98,7 +98,8 @@ impl Owner {
         {
             let before = self.ack_publishes.waiting.len();
             tokio::task::yield_now().await;
-            self.drain_inbox(now_ms);
+            self.inbox.take(&mut self.messages);
+            self.handle_messages(now_ms);
             empty_polls = if self.ack_publishes.waiting.len() > before {
                 0
             } else {

@@ -3,28 +3,22 @@
 use super::{Existence, Owner, Stop};
 use crate::core::Core;
 use crate::error::{GroupError, LeaseLost, SettleError, UnknownId};
-use crate::group::command::{Asker, Command, SettleByIds, Settlement};
+use crate::group::command::{Asker, Command, SettleByIds};
 use crate::group::explain::{
     Explanation, LaneInfo, MAX_REPORTED_LANES, Situation, reason, sentence,
 };
 use crate::group::info::{GroupInfo, MemberInfo};
 use crate::group::state::{BlockedLane, MemberId, Settled};
+use prombus_consume::SettleOp;
 use prombus_store::{Find, ReadFrom, ReadLimit};
 use std::sync::Arc;
 
-/// The number of nobody: what is asked in this name settles only what no member holds.
+/// The number that no member has: a request with it settles only what no member holds.
 const NO_MEMBER: MemberId = 0;
 
 impl Owner {
     /// Handles a command; some of them stop the owner.
     pub(super) async fn handle_command(&mut self, command: Command) -> Option<Stop> {
-        // A command that is dropped goes to the next owner.
-        if let Some(stop) = self.keep_ownership().await {
-            return Some(stop);
-        }
-        // Messages of members were sent before.
-        let now_ms = self.now_ms();
-        self.drain_inbox(now_ms);
         match command {
             Command::Join(join, reply) => {
                 let membership = self.join(*join).await;
@@ -104,14 +98,14 @@ impl Owner {
         let member = self.member_of(&settle.asker);
         let mut results = Vec::with_capacity(settle.ids.len());
         for id in &settle.ids {
-            results.push(self.settle_by_id(member, &settle.what, id).await);
+            results.push(self.settle_by_id(member, &settle.op, id).await);
         }
         self.return_credit();
         self.share_status();
         results
     }
 
-    /// The member that asks; nobody where a follower is not a member now.
+    /// The member that sent a request; [`NO_MEMBER`] where a follower is not a member now.
     fn member_of(&self, asker: &Asker) -> MemberId {
         match asker {
             Asker::Member(member) => *member,
@@ -139,37 +133,26 @@ impl Owner {
     async fn settle_by_id(
         &mut self,
         member: MemberId,
-        what: &Settlement,
+        op: &SettleOp,
         id: &str,
     ) -> Result<(), SettleError> {
         let seq = self.position(id).await?;
-        if let Settlement::Extend { extend_ms } = what {
-            let extend_ms = extend_ms.unwrap_or(self.state.settings().ack_timeout_ms);
+        if let SettleOp::Extend { extend_ms } = op {
+            let extend_ms = self.extension_ms(*extend_ms);
             if let Err(error) = self.cover_extension(extend_ms).await {
                 let cause = error.to_string().into();
                 return Err(SettleError::NotWritten { cause });
             }
         }
         let now_ms = self.now_ms();
-        let settled = match what {
-            Settlement::Ack => self.state.ack(member, seq, None, now_ms),
-            Settlement::Nack(nack) => {
-                let (reason, retry) = (&nack.reason, nack.retry);
-                self.state.nack(member, seq, None, reason, retry, now_ms)
-            }
-            Settlement::Extend { extend_ms } => {
-                let extend_ms = extend_ms.unwrap_or(self.state.settings().ack_timeout_ms);
-                self.state.extend(member, seq, None, extend_ms, now_ms)
-            }
-        };
-        match (settled, what) {
-            (Settled::Done | Settled::Already, Settlement::Extend { .. }) => Ok(()),
+        match (self.settle(member, seq, None, op, now_ms), op) {
+            (Settled::Done | Settled::Already, SettleOp::Extend { .. }) => Ok(()),
             (Settled::Done | Settled::Already, _) => self.check_writable(),
-            (Settled::Unknown, Settlement::Extend { .. }) => {
+            (Settled::Unknown, SettleOp::Extend { .. }) => {
                 Err(UnknownId::new(&self.name.topic, id).into())
             }
             // The group is not that far, so nothing is left to bring back.
-            (Settled::Unknown, Settlement::Nack(_)) => Ok(()),
+            (Settled::Unknown, SettleOp::Nack(_)) => Ok(()),
             // Another member holds it, or the cursor was set back since it was delivered.
             (Settled::LeaseLost | Settled::Unknown, _) => Err(LeaseLost { seq }.into()),
         }

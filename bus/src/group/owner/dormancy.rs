@@ -9,7 +9,7 @@ use super::{Existence, Owner};
 impl Owner {
     /// Ends the service where that is due, and says whether it did.
     pub(super) async fn sleep_if_due(&mut self, now_ms: u64) -> bool {
-        let is_due = self.may_sleep() && self.is_sleep_due(now_ms) && self.commands.is_empty();
+        let is_due = self.may_sleep() && self.is_sleep_due(now_ms) && !self.inbox.has_commands();
         is_due && self.release_ownership().await && self.retire() && {
             self.leave_followers();
             true

@@ -52,7 +52,9 @@ impl Owner {
 
     /// Adds a member, and creates the group where there is none.
     pub(super) async fn join(&mut self, join: Join) -> Result<Membership, GroupError> {
-        let commands = self.command_sender().ok_or(GroupError::Closed)?;
+        if self.inbox.is_delisted() {
+            return Err(GroupError::Closed);
+        }
         if self.existence == Existence::Absent {
             self.create(&join).await?;
         } else {
@@ -84,7 +86,6 @@ impl Owner {
         Ok(Membership {
             inbox: self.inbox.clone(),
             member: join.member,
-            commands,
         })
     }
 

@@ -3,7 +3,7 @@
 
 use super::{Existence, Owner, Stop};
 use crate::error::{GroupError, OwnedElsewhere, StoreFailed};
-use crate::group::inbox::Message;
+use crate::group::inbox::{Message, SettleLease};
 use crate::group::ownership::{
     Claim, Claims, Decision, Hold, Nodes, OwnerRecord, Via, decide, grace_ms,
 };
@@ -11,6 +11,7 @@ use crate::group::record::GroupRecord;
 use crate::group::settings::MAX_ACK_TIMEOUT_MS;
 use crate::group::state::MIN_EXTENSION_MS;
 use crate::group::subscriber::Ended;
+use prombus_consume::SettleOp;
 use prombus_store::Keyed;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub(super) struct Ownership {
     /// The longest extension that a member has asked for.
     extension_ms: u64,
     /// Extensions that are longer than what is claimed.
-    deferred: Vec<Message>,
+    deferred: Vec<SettleLease>,
     /// The record is written for the last time.
     is_released: bool,
     /// Nodes whose members are served, as the record has them before anything is leased to these.
@@ -88,7 +89,7 @@ impl Owner {
             let tail_seq = topic.map_or(0, |topic| topic.tail_seq);
             let free = |stored, before| Ok(Some(Free { stored, before }));
             let owner = match GroupRecord::from_bytes(&stored.value) {
-                // Positions of a topic that is gone are nobody's.
+                // Positions of a topic that is gone have no owner.
                 Ok(record) if self.is_of_another_topic(&record) => None,
                 Ok(record) => record.owner,
                 Err(_) => None,
@@ -115,7 +116,7 @@ impl Owner {
                 Decision::Wait => tokio::time::sleep(LOOK_INTERVAL).await,
             }
         }
-        let cause = "it could not be told whether the group's owner is alive".into();
+        let cause = "it is unknown whether the group's owner is alive".into();
         Err(StoreFailed { cause }.into())
     }
 
@@ -343,8 +344,8 @@ impl Owner {
             return;
         };
         ownership.claims.confirm();
-        for message in std::mem::take(&mut ownership.deferred) {
-            self.handle_message(message, now_ms);
+        for settle in std::mem::take(&mut ownership.deferred) {
+            self.handle_message(Message::Settle(settle), now_ms);
         }
     }
 
@@ -367,19 +368,22 @@ impl Owner {
         longest.max().unwrap_or(group_ms)
     }
 
-    /// Keeps an extension that is longer than what is claimed until the claim is written; a message that need not wait is
-    /// given back.
-    pub(super) fn defer_extension(&mut self, message: Message) -> Option<Message> {
-        let Some(ownership) = &mut self.ownership else {
-            return Some(message);
+    /// Keeps an extension that is longer than what is claimed until the claim is written; a settlement that need
+    /// not wait is given back.
+    pub(super) fn defer_extension(&mut self, settle: SettleLease) -> Option<SettleLease> {
+        let SettleOp::Extend { extend_ms } = settle.op else {
+            return Some(settle);
         };
-        let extension_ms = extension_ms(&message);
+        let extension_ms = extended_ms(self.extension_ms(extend_ms));
+        let Some(ownership) = &mut self.ownership else {
+            return Some(settle);
+        };
         if extension_ms <= ownership.claims.written().hold_ms {
-            return Some(message);
+            return Some(settle);
         }
         ownership.extension_ms = ownership.extension_ms.max(extension_ms);
         if ownership.deferred.len() < MAX_DEFERRED {
-            ownership.deferred.push(message);
+            ownership.deferred.push(settle);
         }
         None
     }
@@ -397,7 +401,7 @@ impl Owner {
         self.flush_and_wait().await
     }
 
-    /// Lets go of a group that nobody needs, so that any node may take it at once; `false` where that failed.
+    /// Releases a group that is not in use, so that any node may take it at once; `false` where that failed.
     pub(super) async fn release_ownership(&mut self) -> bool {
         let Some(ownership) = &mut self.ownership else {
             return true;
@@ -485,13 +489,4 @@ async fn predecessor(
 /// How long a lease is at most after an extension.
 pub(super) fn extended_ms(extend_ms: u64) -> u64 {
     extend_ms.clamp(MIN_EXTENSION_MS, MAX_ACK_TIMEOUT_MS)
-}
-
-/// How long a lease would be by this message.
-fn extension_ms(message: &Message) -> u64 {
-    match message {
-        Message::Extend(_, extend_ms) => extended_ms(*extend_ms),
-        Message::Confirm(message, _) => extension_ms(message),
-        _ => 0,
-    }
 }

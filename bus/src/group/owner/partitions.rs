@@ -15,7 +15,7 @@ impl Owner {
         }
     }
 
-    /// Refuses a partitioned group where there is nothing to assign, or nobody to tell it to.
+    /// Rejects a partitioned group where there is nothing to assign, or no member that can be notified.
     pub(super) fn check_partitioned(&self, follows_pattern: bool) -> Result<(), GroupError> {
         let reason = if self.name.ephemeral {
             "needs a group, whose members share the partitions"
@@ -29,7 +29,7 @@ impl Owner {
         Err(InvalidField::new("partitioned", reason).into())
     }
 
-    /// Assigns partitions where something has changed, and tells the members.
+    /// Assigns partitions where something has changed, and notifies the members.
     pub(super) fn assign_partitions(&mut self, now_ms: u64) {
         let Some(count) = self.state.partition_count() else {
             return;

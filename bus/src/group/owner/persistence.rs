@@ -55,7 +55,7 @@ pub(super) struct FlushSchedule {
     retry_at_ms: u64,
     /// Why the store did not take the record, until it does.
     pub(super) write_error: Option<Arc<str>>,
-    /// Writes that may have happened although they were answered with a failure.
+    /// Writes that may have happened although they failed.
     pub(super) in_doubt: InDoubtWrites,
 }
 

@@ -11,7 +11,6 @@ mod requests;
 use super::{Existence, FlushSchedule, Member, Owner, Stop};
 use crate::error::{AckPublishError, GroupError, OwnedElsewhere};
 use crate::group::Ended;
-use crate::group::command::Command;
 use crate::group::ownership::Nodes;
 use crate::group::relay::{
     FromOwner, FromRelay, LINK_SILENT, LINK_TIMEOUT, LinkReceiver, LinkSender, WireEnded, WireHeld,
@@ -46,7 +45,7 @@ pub(super) struct Relay {
     /// What was asked of the other node and is not answered.
     requests: BTreeMap<u64, Request>,
     next_request: u64,
-    /// Messages that wait for room on the link: bounded by what members hold and by the queue of commands.
+    /// Messages that wait for room on the link: bounded by what members hold and by the callers of commands.
     outgoing: VecDeque<Vec<u8>>,
     /// The limit and readiness of each member that the other node knows.
     credits: BTreeMap<MemberId, (usize, bool)>,
@@ -67,7 +66,7 @@ pub(super) enum Relayed {
 
 impl Owner {
     /// Takes the group, or relays it while another node has it; `None` when it is this node's, with the members it has.
-    pub(super) async fn load_or_relay(&mut self, first: &mut Option<Command>) -> Option<Relayed> {
+    pub(super) async fn load_or_relay(&mut self) -> Option<Relayed> {
         let mut closing = self.core.closing();
         loop {
             let error = match self.load().await {
@@ -76,15 +75,12 @@ impl Owner {
             };
             let rest = match error {
                 GroupError::OwnedElsewhere(elsewhere) if self.may_relay() => {
-                    match self.relay(&elsewhere, first).await {
+                    match self.relay(&elsewhere).await {
                         Relayed::Again => DIAL_REST,
                         relayed => return Some(relayed),
                     }
                 }
                 error if self.members.is_empty() => {
-                    if let Some(first) = first.take() {
-                        first.fail(&error);
-                    }
                     self.fail_waiting(&error);
                     return Some(Relayed::Stop(Stop::Abandoning(Ended::TakenOver)));
                 }
@@ -184,14 +180,11 @@ impl Owner {
     }
 
     /// One turn of relaying, over one link.
-    async fn relay(&mut self, elsewhere: &OwnedElsewhere, first: &mut Option<Command>) -> Relayed {
+    async fn relay(&mut self, elsewhere: &OwnedElsewhere) -> Relayed {
         self.relay_mut().owner.clone_from(&elsewhere.node);
         let nodes = self.core.nodes.clone();
         let Some((sender, mut receiver)) = dial(nodes, &elsewhere.node).await else {
             let error = GroupError::OwnedElsewhere(elsewhere.clone());
-            if let Some(first) = first.take() {
-                first.fail(&error);
-            }
             self.fail_waiting(&error);
             return if self.members.is_empty() && self.retire() {
                 Relayed::Retired
@@ -201,9 +194,6 @@ impl Owner {
         };
         tracing::info!(topic = %self.name.topic, group = %self.name.group, node = %elsewhere.node, "relaying a group's members");
         self.begin_link();
-        if let Some(first) = first.take() {
-            self.pass_on(first);
-        }
         let relayed = self.serve_link(&sender, &mut receiver).await;
         self.end_link();
         tracing::info!(topic = %self.name.topic, group = %self.name.group, node = %elsewhere.node, "the relay's link ended");
@@ -214,7 +204,12 @@ impl Owner {
         let mut heard = Instant::now();
         loop {
             let now_ms = self.now_ms();
+            let is_delisted = self.inbox.is_delisted();
             self.drain_relayed(now_ms);
+            if is_delisted {
+                self.say_goodbye(sender).await;
+                return Relayed::Stop(Stop::Closing);
+            }
             self.expire_held(now_ms);
             self.tell_credits();
             self.read_granted();
@@ -230,11 +225,7 @@ impl Owner {
                 Instant::now() + Duration::from_millis(at_ms.saturating_sub(now_ms))
             });
             let Self {
-                commands,
-                inbox,
-                relay,
-                tail,
-                ..
+                inbox, relay, tail, ..
             } = self;
             let relay = relay.get_or_insert_default();
             let is_behind = relay.reading.is_none() && relay.grants.front().is_some();
@@ -249,13 +240,6 @@ impl Owner {
                         return relayed;
                     }
                 }
-                command = commands.recv() => match command {
-                    Some(command) => self.pass_on(command),
-                    None => {
-                        self.say_goodbye(sender).await;
-                        return Relayed::Stop(Stop::Closing);
-                    }
-                },
                 page = grants::done(&mut relay.reading) => self.hand_out(page),
                 () = inbox.arrived() => {}
                 _ = tail.moved(), if is_behind => {}
@@ -402,7 +386,9 @@ impl Owner {
 
     /// Whether there is nothing left to relay.
     fn is_relay_idle(&mut self) -> bool {
-        self.members.is_empty() && self.commands.is_empty() && self.relay_mut().requests.is_empty()
+        self.members.is_empty()
+            && !self.inbox.has_commands()
+            && self.relay_mut().requests.is_empty()
     }
 
     /// Says that no member holds anything, and goes off the list where nobody has just asked for something.
@@ -448,18 +434,11 @@ impl Owner {
         }
         if let Some(registry) = self.registry.upgrade() {
             let is_stored = !matches!(reason, Ended::TopicDeleted | Ended::GroupRemoved);
-            registry.remove(&self.name, is_stored, &mut self.commands);
+            registry.remove(&self.name, is_stored, &self.inbox);
             registry.outdate_directory();
         }
         if let Stop::Closing = stop {
-            self.fail_all_commands(&GroupError::Closed).await;
-        }
-    }
-
-    /// Fails the commands that wait now.
-    fn fail_waiting(&mut self, error: &GroupError) {
-        while let Ok(command) = self.commands.try_recv() {
-            command.fail(error);
+            self.fail_all_commands(&GroupError::Closed);
         }
     }
 

@@ -2,11 +2,10 @@
 
 use super::{Existence, Owner, Stop};
 use crate::error::{AckPublishError, GroupError, UnknownGroup};
-use crate::group::command::Command;
+use crate::group::inbox::Message;
 use crate::group::record::record_key;
 use crate::group::subscriber::Ended;
 use prombus_store::{Batch, Change, Expect};
-use tokio::sync::mpsc::WeakSender;
 
 impl Owner {
     /// Whether it has no members and everything is written.
@@ -22,7 +21,7 @@ impl Owner {
     /// Goes off the list, unless someone has just asked for something.
     pub(super) fn retire(&mut self) -> bool {
         match self.registry.upgrade() {
-            Some(registry) => registry.retire(&self.name, &mut self.commands),
+            Some(registry) => registry.retire(&self.name, &self.inbox),
             None => true,
         }
     }
@@ -33,7 +32,7 @@ impl Owner {
         let is_taken_over = matches!(stop, Stop::Abandoning(Ended::TakenOver));
         if !is_taken_over && self.is_ownership_valid() {
             let now_ms = self.now_ms();
-            self.drain_inbox(now_ms);
+            self.handle_last_messages(now_ms);
         }
         if self.is_writing_ack_publishes() {
             // They commit or not regardless of this owner, and the members wait for the outcome.
@@ -70,28 +69,50 @@ impl Owner {
         self.share_status();
         if let Some(registry) = self.registry.upgrade() {
             let is_stored = !matches!(reason, Ended::TopicDeleted | Ended::GroupRemoved);
-            registry.remove(&self.name, is_stored, &mut self.commands);
+            registry.remove(&self.name, is_stored, &self.inbox);
             if reason == Ended::TakenOver {
                 registry.outdate_directory();
             }
         }
         match stop {
-            Stop::Closing => self.fail_all_commands(&GroupError::Closed).await,
+            Stop::Closing => self.fail_all_commands(&GroupError::Closed),
             // Waiting commands are dropped, and their callers retry with the next owner.
             Stop::Abandoning(_) => {}
         }
     }
 
     /// Refuses all commands, now and from now on.
-    pub(super) async fn fail_all_commands(mut self, error: &GroupError) {
+    pub(super) fn fail_all_commands(mut self, error: &GroupError) {
         if let Some(registry) = self.registry.upgrade() {
-            registry.remove(&self.name, true, &mut self.commands);
+            registry.remove(&self.name, true, &self.inbox);
             registry.outdate_directory();
         }
-        self.commands.close();
-        while let Some(command) = self.commands.recv().await {
-            command.fail(error);
+        self.inbox.delist();
+        self.fail_waiting(error);
+    }
+
+    /// Fails the commands that wait now; messages of members wait on.
+    pub(super) fn fail_waiting(&mut self, error: &GroupError) {
+        self.inbox.take(&mut self.messages);
+        for message in std::mem::take(&mut self.messages) {
+            match message {
+                Message::Command(command) => command.fail(error),
+                message => self.messages.push_back(message),
+            }
         }
+    }
+
+    /// Handles the messages of members that wait; commands wait on.
+    fn handle_last_messages(&mut self, now_ms: u64) {
+        self.inbox.take(&mut self.messages);
+        for message in std::mem::take(&mut self.messages) {
+            if message.is_command() {
+                self.messages.push_back(message);
+            } else {
+                self.handle_message(message, now_ms);
+            }
+        }
+        self.return_credit();
     }
 
     /// Removes what is stored of the group.
@@ -118,11 +139,6 @@ impl Owner {
             group: self.name.group.clone(),
         }
         .into()
-    }
-
-    /// How members reach this owner.
-    pub(super) fn command_sender(&self) -> Option<WeakSender<Command>> {
-        self.registry.upgrade()?.command_sender(&self.name)
     }
 
     /// Waits for the write under way and writes once more what it does not hold. What fails now is lost with the

@@ -33,7 +33,7 @@ pub trait NodeProbe: Send + Sync + 'static {
 pub struct NodeInfo {
     /// Its number, in hexadecimal digits.
     pub node: String,
-    /// Where its clients reach it, where it has told.
+    /// Where its clients reach it, where it has announced that.
     pub url: Option<String>,
     /// Whether it is the one that was asked.
     pub is_asked: bool,

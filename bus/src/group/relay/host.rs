@@ -9,18 +9,21 @@ use super::{LINK_BEAT, LINK_TIMEOUT, LinkReceiver, LinkSender, NodeLink};
 use super::{WireAckPublishError, WireGroupError, WireSettleError};
 use crate::core::Core;
 use crate::error::{GroupError, SettleError};
-use crate::group::command::{AckPublishByIds, Asker, Command, Join, Seek, SettleByIds, Settlement};
+use crate::group::command::{AckPublishByIds, Asker, Command, Join, Seek, SettleByIds};
 use crate::group::credit::Credit;
-use crate::group::inbox::{AckPublishRequest, LeaseId, Message};
+use crate::group::inbox::{AckPublishRequest, LeaseId, Message, SettleLease};
 use crate::group::membership::Membership;
 use crate::group::ownership::Via;
 use crate::group::registry::{GroupName, Registry};
 use crate::group::state::{HeldLease, MemberId};
 use crate::group::subscriber::{Subscriber, TakenEvent};
 use crate::group::{Assignment, Ended};
+use crate::pending::Pending;
 use crate::publish::AtomicBatch;
+use crate::subscription::all_gone;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use prombus_consume::SettleOp;
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -153,7 +156,7 @@ impl Host {
                 let answer = FromOwner::Joined { request, result };
                 return self.sender.send(encode(&answer, &[])).await;
             }
-            FromRelay::Reported => self.reported().await,
+            FromRelay::Reported => self.reported(),
             FromRelay::Leave { member } => {
                 if let Some(proxy) = self.members.remove(&member) {
                     proxy.task.abort();
@@ -207,16 +210,15 @@ impl Host {
                 request,
                 lease,
                 what,
-            } => self.settle(request, lease, what.into_settlement()),
+            } => self.settle(request, lease, what),
             FromRelay::SettleByIds {
                 request,
                 member,
                 ids,
-                what,
+                what: op,
             } => {
                 let asker = self.asker(member);
-                let what = what.into_settlement();
-                self.settle_by_ids(request, SettleByIds { asker, ids, what });
+                self.settle_by_ids(request, SettleByIds { asker, ids, op });
             }
             FromRelay::AckPublish { request, leases } => {
                 let Some(events) = AtomicBatch::decode(body) else {
@@ -294,13 +296,13 @@ impl Host {
     }
 
     /// All that the relay's members hold is known.
-    async fn reported(&mut self) {
+    fn reported(&mut self) {
         let GroupName { topic, group, .. } = &self.name;
         let is_left = |member| self.members.contains_key(&member);
         let lingering = &self.core.lingering;
         lingering.release_others(self.via.boot, (topic, group), is_left);
         let command = Command::Reported(self.via);
-        self.registry.send(&self.name, command).await;
+        self.registry.send(&self.name, command);
     }
 
     /// A relay's lease as this node's owner names it.
@@ -330,15 +332,14 @@ impl Host {
             let Some((proxy, lease)) = self.lease(*lease) else {
                 continue;
             };
-            let message = Message::Ack(lease);
-            if at + 1 < leases.len() {
-                proxy.membership.inbox.push(message);
-                continue;
+            let mut reply = None;
+            if at + 1 == leases.len() {
+                let (sender, answer) = oneshot::channel();
+                (reply, last) = (Some(sender), Some(answer));
             }
-            let (reply, answer) = oneshot::channel();
-            let confirmed = Message::Confirm(Box::new(message), reply);
-            proxy.membership.inbox.push(confirmed);
-            last = Some(answer);
+            let op = SettleOp::Ack;
+            let message = Message::Settle(SettleLease { lease, op, reply });
+            proxy.membership.inbox.push(message);
         }
         self.answers.push(Box::pin(async move {
             if let Some(last) = last {
@@ -349,38 +350,28 @@ impl Host {
         }));
     }
 
-    fn settle(&mut self, request: u64, lease: Lease, what: Settlement) {
+    fn settle(&mut self, request: u64, lease: Lease, op: SettleOp) {
         let (reply, answer) = oneshot::channel();
         if let Some((proxy, lease)) = self.lease(lease) {
-            let message = match what {
-                Settlement::Ack => Message::Ack(lease),
-                Settlement::Nack(nack) => Message::Nack(lease, Box::new(nack)),
-                Settlement::Extend { extend_ms } => {
-                    Message::Extend(lease, extend_ms.unwrap_or_default())
-                }
-            };
-            let confirmed = Message::Confirm(Box::new(message), reply);
-            proxy.membership.inbox.push(confirmed);
+            let reply = Some(reply);
+            let message = Message::Settle(SettleLease { lease, op, reply });
+            proxy.membership.inbox.push(message);
         }
         self.answers.push(Box::pin(async move {
-            let result = match answer.await.unwrap_or(Err(SettleError::Gone)) {
-                Ok(settled) => Ok(settled.into()),
-                Err(error) => Err(WireSettleError::of(&error)),
-            };
+            let result = answer.await.unwrap_or(Err(SettleError::Gone));
+            let result = result.map_err(|error| WireSettleError::of(&error));
             FromOwner::Settled { request, result }
         }));
     }
 
     fn settle_by_ids(&mut self, request: u64, settle: SettleByIds) {
         let count = settle.ids.len();
-        let (registry, name) = (self.registry.clone(), self.name.clone());
+        let (reply, results) = Pending::channel(count, all_gone);
+        let command = Command::Settle(settle, reply);
+        self.registry.send(&self.name, command);
         self.answers.push(Box::pin(async move {
-            let (reply, answer) = oneshot::channel();
-            registry.send(&name, Command::Settle(settle, reply)).await;
-            let results = answer
-                .await
-                .unwrap_or_else(|_| vec![Err(SettleError::Gone); count]);
             let results = results
+                .await
                 .into_iter()
                 .map(|result| result.map_err(|error| WireSettleError::of(&error)))
                 .collect();
@@ -409,8 +400,7 @@ impl Host {
     fn ack_publish_by_ids(&mut self, request: u64, member: MemberId, step: AckPublishByIds) {
         let (reply, answer) = oneshot::channel();
         let command = Command::AckPublish(self.asker(member), vec![(step, reply)]);
-        let (registry, name) = (self.registry.clone(), self.name.clone());
-        tokio::spawn(async move { registry.send(&name, command).await });
+        self.registry.send(&self.name, command);
         self.await_ack_publish(request, answer);
     }
 

@@ -2,14 +2,14 @@
 
 use super::errors::{WireAckPublishError, WireGroupError, WireSettleError};
 use crate::filter::{FieldFilter, Filter};
-use crate::group::command::{Seek, Settlement};
+use crate::group::command::Seek;
 use crate::group::explain::Explanation;
-use crate::group::inbox::Nack;
 use crate::group::info::{GroupInfo, SeekEffect};
 use crate::group::settings::{Ordering, SettingsRequest};
 use crate::group::start_at::StartAt;
-use crate::group::state::{MemberId, Retry};
+use crate::group::state::{MemberId, Settled};
 use crate::publish::Published;
+use prombus_consume::SettleOp;
 use prombus_store::Id;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) enum FromRelay {
     Settle {
         request: u64,
         lease: Lease,
-        what: WireSettlement,
+        what: SettleOp,
     },
     Release {
         member: MemberId,
@@ -83,7 +83,7 @@ pub(crate) enum FromRelay {
         request: u64,
         member: MemberId,
         ids: Vec<String>,
-        what: WireSettlement,
+        what: SettleOp,
     },
     Command {
         request: u64,
@@ -121,7 +121,7 @@ pub(crate) enum FromOwner {
     },
     Settled {
         request: u64,
-        result: Result<WireSettled, WireSettleError>,
+        result: Result<Settled, WireSettleError>,
     },
     SettledByIds {
         request: u64,
@@ -191,31 +191,6 @@ pub(crate) struct WireSettings {
 enum WireFilter {
     All,
     Fields(FieldFilter),
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WireSettlement {
-    Ack,
-    Nack { reason: String, retry: WireRetry },
-    Extend { extend_ms: Option<u64> },
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WireRetry {
-    Backoff,
-    After { delay_ms: u64 },
-    AtOnce,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WireSettled {
-    Done,
-    Already,
-    LeaseLost,
-    Unknown,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -315,45 +290,6 @@ impl WireSettings {
     }
 }
 
-impl WireSettlement {
-    pub(crate) fn of_nack(nack: &Nack) -> Self {
-        let retry = match nack.retry {
-            Retry::Backoff => WireRetry::Backoff,
-            Retry::After { delay_ms } => WireRetry::After { delay_ms },
-            Retry::AtOnce => WireRetry::AtOnce,
-        };
-        Self::Nack {
-            reason: nack.reason.clone(),
-            retry,
-        }
-    }
-
-    pub(crate) fn of(settlement: &Settlement) -> Self {
-        match settlement {
-            Settlement::Ack => Self::Ack,
-            Settlement::Nack(nack) => Self::of_nack(nack),
-            Settlement::Extend { extend_ms } => Self::Extend {
-                extend_ms: *extend_ms,
-            },
-        }
-    }
-
-    pub(crate) fn into_settlement(self) -> Settlement {
-        match self {
-            Self::Ack => Settlement::Ack,
-            Self::Nack { reason, retry } => {
-                let retry = match retry {
-                    WireRetry::Backoff => Retry::Backoff,
-                    WireRetry::After { delay_ms } => Retry::After { delay_ms },
-                    WireRetry::AtOnce => Retry::AtOnce,
-                };
-                Settlement::Nack(Nack { reason, retry })
-            }
-            Self::Extend { extend_ms } => Settlement::Extend { extend_ms },
-        }
-    }
-}
-
 impl WirePublished {
     pub(crate) fn of(published: &Published) -> Self {
         Self {
@@ -371,37 +307,6 @@ impl WirePublished {
             ts: self.ts,
             duplicate: self.duplicate,
         })
-    }
-}
-
-macro_rules! same_variants {
-    ($wire:ty, $ours:ty, $($variant:ident),+) => {
-        impl From<$ours> for $wire {
-            fn from(ours: $ours) -> Self {
-                match ours { $(<$ours>::$variant => Self::$variant,)+ }
-            }
-        }
-        impl From<$wire> for $ours {
-            fn from(wire: $wire) -> Self {
-                match wire { $(<$wire>::$variant => Self::$variant,)+ }
-            }
-        }
-    };
-}
-
-same_variants!(
-    WireSettled,
-    crate::group::state::Settled,
-    Done,
-    Already,
-    LeaseLost,
-    Unknown
-);
-
-impl WireSettled {
-    /// Whether it did what it says.
-    pub(crate) fn is_done(self) -> bool {
-        matches!(self, Self::Done)
     }
 }
 

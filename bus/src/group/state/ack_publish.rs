@@ -3,9 +3,9 @@
 //! member that leaves does not free them. They are settled by the very write that publishes, so it cannot be that only
 //! one of the two happens, nor that one event is acknowledged by two transactions.
 
-use super::settlement::{Retry, Settled};
+use super::settlement::Settled;
 use super::slot::Stage;
-use super::{GroupState, MemberId};
+use super::{GroupState, MemberId, Retry};
 
 /// What is noted of a delivery whose member left before it was settled.
 pub(crate) const MEMBER_LEFT: &str = "the member is gone";

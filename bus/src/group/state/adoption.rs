@@ -183,7 +183,7 @@ impl GroupState {
         self.changes += 1;
     }
 
-    /// Gives a lease from one member to another that stands for the same client.
+    /// Gives a lease from one member to another of the same client.
     fn transfer(&mut self, seq: u64, old: Lease, member: MemberId) {
         self.set_stage(seq, Stage::Leased(Lease { member, ..old }));
         if let Some(before) = self.member_states.get_mut(&old.member) {

@@ -1,8 +1,8 @@
 //! Leases: given, extended, ended by time or by the loss of a member.
 
-use super::settlement::{Retry, Settled};
+use super::settlement::Settled;
 use super::slot::{Lease, Stage};
-use super::{GroupState, MemberId, Partitions};
+use super::{GroupState, MemberId, Partitions, Retry};
 use crate::group::settings::MAX_ACK_TIMEOUT_MS;
 use prombus_store::StoredEvent;
 

@@ -7,7 +7,7 @@
 //!    └────────── no lease is open ◀─────┴── its holder confirmed, or had as long as a lease is and has none open
 //! ```
 //!
-//! A revoked partition gets no new leases, and nobody else gets it before its holder is done with it. So no two members
+//! A revoked partition gets no new leases, and no other member gets it before its holder is done with it. So no two members
 //! work on one partition at a time, and the events of a partition reach its next holder after those that the last one
 //! settled.
 
@@ -27,7 +27,7 @@ pub(super) struct Partitions {
     is_dirty: bool,
     /// How many have a holder, as of the last change.
     held: u32,
-    /// What members have to be told.
+    /// What members have to be notified of.
     changes: BTreeMap<MemberId, AssignmentChange>,
 }
 
@@ -216,7 +216,7 @@ impl GroupState {
             let Stage::Leased(lease) = slot.stage else {
                 return None;
             };
-            // Where the number of partitions has changed, nobody holds the one that the event is in by now.
+            // Where the number of partitions has changed, no member holds the one that the event is in by now.
             let is_done = confirmed[usize::from(slot.queue)]
                 || is_free(slot.queue) && partitions.contains(&slot.partition);
             (is_done && lease.member == member).then_some((seq, lease.number))

@@ -1,14 +1,16 @@
 //! How an event ends: acknowledged, failed and brought back, or failed for the last time.
 
 use super::slot::{Slot, Stage};
-use super::{ExhaustedPolicy, GroupState, MemberId};
+use super::{ExhaustedPolicy, GroupState, MemberId, Retry};
 use crate::group::history::{Attempt, History};
+use serde::{Deserialize, Serialize};
 
 /// The longest that a negative acknowledgement can delay the next delivery.
 pub(super) const MAX_RETRY_DELAY_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 /// What became of an acknowledgement, its opposite or an extension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Settled {
     /// It did what it says.
     Done,
@@ -18,20 +20,6 @@ pub(crate) enum Settled {
     LeaseLost,
     /// The group has not read that far, or no member holds the event.
     Unknown,
-}
-
-/// When a failed event comes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Retry {
-    /// After a wait that doubles with each failure.
-    Backoff,
-    /// After this long.
-    After {
-        /// Milliseconds.
-        delay_ms: u64,
-    },
-    /// Now: its member is gone, and others wait.
-    AtOnce,
 }
 
 impl GroupState {

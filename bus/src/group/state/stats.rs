@@ -5,7 +5,7 @@ use super::{GroupState, MemberId};
 use prombus_store::GeneratedId;
 use std::collections::BTreeMap;
 
-/// How many unsettled events stand where.
+/// How many unsettled events are in which stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Stages {
     /// Ready, or due and about to be read.

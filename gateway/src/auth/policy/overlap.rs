@@ -1,4 +1,4 @@
-//! How the names of two patterns lie to each other: whether one pattern has all of the other's, or any of them.
+//! How the names of two patterns relate: whether one pattern has all of the other's, or any of them.
 //!
 //! A pattern is a word of steps, each a letter or a run of any letters, and that twice over: a topic is a word of
 //! segments, and a segment is a word of characters. Both tables are filled from the ends of the words, so the work is
@@ -23,11 +23,11 @@ enum Segment {
 
 /// Stands for one or more letters of the alphabet.
 trait Letter {
-    /// Whether it stands for every letter.
+    /// Whether it matches every character.
     fn is_every(&self) -> bool;
-    /// Whether it stands for all that the other stands for.
+    /// Whether it matches all that the other matches.
     fn includes(&self, other: &Self) -> bool;
-    /// Whether both stand for some letter.
+    /// Whether some character matches both.
     fn meets(&self, other: &Self) -> bool;
 }
 

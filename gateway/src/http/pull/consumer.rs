@@ -1,10 +1,10 @@
 //! The group member that serves pulls over HTTP.
 
 use crate::gateway::Gateway;
-use crate::in_flight::{InFlight, MIN_EXTEND_MS, Now, Outcome, Transport};
+use crate::in_flight::{InFlight, MIN_EXTEND_MS, Now, Transport};
 use crate::metrics::GroupSeries;
 use prombus::LockExt;
-use prombus::{Clock, Delivery, Subscription, SubscriptionControl};
+use prombus::{Clock, Delivery, SettleOp, Subscription, SubscriptionControl};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// One group as it is pulled.
@@ -150,13 +150,13 @@ impl PullConsumer {
     }
 
     /// Records that an event was settled or its lease extended.
-    pub(in crate::http) fn settled(&self, id: &str, outcome: Outcome, now: Now) {
+    pub(in crate::http) fn settled(&self, id: &str, op: &SettleOp, now: Now) {
         let mut state = self.state();
-        if let Outcome::Extended { extend_ms } = outcome {
+        if let SettleOp::Extend { extend_ms } = op {
             state.keep_until(now, extend_ms.unwrap_or(0).max(MIN_EXTEND_MS));
         }
         let hash = state.in_flight.hash(id);
-        state.in_flight.settle(hash, outcome, now);
+        state.in_flight.settle(hash, op, now);
     }
 
     /// Records that an event was acknowledged atomically with publishing.

@@ -15,7 +15,7 @@ pub(super) fn create_private_folder(path: &Path) -> io::Result<()> {
     fs::create_dir(path)
 }
 
-/// The file's own position moves, which nobody uses.
+/// The file's own position moves, which is not used.
 pub(super) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     file.seek_read(buffer, at)
 }

@@ -2,18 +2,23 @@
 
 use super::super::Owner;
 use super::requests::{Request, Settling};
-use crate::group::inbox::{AckPublishRequest, LeaseId, Message};
-use crate::group::relay::{FromRelay, WireSettlement};
+use crate::group::inbox::{AckPublishRequest, LeaseId, Message, SettleLease};
+use crate::group::relay::FromRelay;
 use crate::group::state::{HeldLease, MemberId};
+use prombus_consume::SettleOp;
 
 impl Owner {
-    /// Passes on what members have asked for since the last time.
+    /// Passes on what was sent since the last time.
     pub(super) fn drain_relayed(&mut self, now_ms: u64) {
-        let mut messages = std::mem::take(&mut self.messages);
-        self.inbox.swap(&mut messages);
+        self.inbox.take(&mut self.messages);
         let mut acks = Vec::new();
-        for message in messages.drain(..) {
-            if let Message::Ack(lease) = message {
+        while let Some(message) = self.messages.pop_front() {
+            if let Message::Settle(SettleLease {
+                lease,
+                op: SettleOp::Ack,
+                reply: None,
+            }) = message
+            {
                 acks.push(self.let_go(lease, now_ms));
                 continue;
             }
@@ -22,7 +27,6 @@ impl Owner {
             self.relay_message(message, now_ms);
         }
         self.send_acks(&mut acks);
-        self.messages = messages;
     }
 
     fn send_acks(&mut self, acks: &mut Vec<(MemberId, HeldLease)>) {
@@ -37,36 +41,8 @@ impl Owner {
 
     fn relay_message(&mut self, message: Message, now_ms: u64) {
         match message {
-            Message::Ack(lease) => {
-                let mut acks = vec![self.let_go(lease, now_ms)];
-                self.send_acks(&mut acks);
-            }
-            Message::Nack(lease, nack) => {
-                let held = self.let_go(lease, now_ms);
-                self.settle(held, WireSettlement::of_nack(&nack), None);
-            }
-            Message::Extend(lease, extend_ms) => {
-                let held = self.held(lease, now_ms);
-                let extend_ms = Some(extend_ms);
-                self.settle(held, WireSettlement::Extend { extend_ms }, None);
-            }
-            Message::Confirm(message, reply) => {
-                let (held, what) = match *message {
-                    Message::Ack(lease) => (self.let_go(lease, now_ms), WireSettlement::Ack),
-                    Message::Nack(lease, nack) => {
-                        let held = self.let_go(lease, now_ms);
-                        (held, WireSettlement::of_nack(&nack))
-                    }
-                    Message::Extend(lease, extend_ms) => {
-                        let extend_ms = Some(extend_ms);
-                        let held = self.held(lease, now_ms);
-                        (held, WireSettlement::Extend { extend_ms })
-                    }
-                    // Nothing else is confirmed.
-                    _ => return,
-                };
-                self.settle(held, what, Some(reply));
-            }
+            Message::Settle(settle) => self.settle_relayed(settle, now_ms),
+            Message::Command(command) => self.pass_on(*command),
             Message::AckPublish(step) => self.ack_publish_relayed(*step),
             Message::Release(member, leases) => {
                 for (seq, number) in &leases {
@@ -95,22 +71,23 @@ impl Owner {
         }
     }
 
-    fn settle(
-        &mut self,
-        (member, lease): (MemberId, HeldLease),
-        what: WireSettlement,
-        reply: Option<super::requests::SettleReply>,
-    ) {
+    fn settle_relayed(&mut self, settle: SettleLease, now_ms: u64) {
+        let SettleLease { lease, op, reply } = settle;
+        let (member, lease) = if op.is_extension() {
+            self.held(lease, now_ms)
+        } else {
+            self.let_go(lease, now_ms)
+        };
         let request = self.request(Request::Settle(Settling {
             member,
             lease,
-            what: what.clone(),
+            op: op.clone(),
             reply,
         }));
         self.send(&FromRelay::Settle {
             request,
             lease: name(&(member, lease)),
-            what,
+            what: op,
         });
     }
 

@@ -3,20 +3,18 @@
 use super::super::{Member, Owner};
 use super::Relayed;
 use crate::error::{AckPublishError, GroupError, OwnedElsewhere, SettleError};
-use crate::group::command::Settlement;
 use crate::group::command::{Asker, Command, Join, Reply};
 use crate::group::explain::Explanation;
-use crate::group::inbox::{AckPublishReply, LeaseId, Message, Nack};
+use crate::group::inbox::{AckPublishReply, LeaseId, Message, SettleLease, SettleReply};
 use crate::group::info::{GroupInfo, SeekEffect};
 use crate::group::membership::Membership;
 use crate::group::relay::{
-    FromOwner, FromRelay, Lease, WireCommand, WireJoin, WireReply, WireSettings, WireSettlement,
+    FromOwner, FromRelay, Lease, WireCommand, WireJoin, WireReply, WireSettings,
 };
 use crate::group::state::{HeldLease, MemberId, Settled};
+use prombus_consume::SettleOp;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-
-pub(super) type SettleReply = oneshot::Sender<Result<Settled, SettleError>>;
 
 /// Something that was asked. One that is dropped unanswered is asked again by its caller, or is known to be lost.
 pub(super) enum Request {
@@ -39,7 +37,7 @@ pub(super) enum Request {
 pub(super) struct Settling {
     pub(super) member: MemberId,
     pub(super) lease: HeldLease,
-    pub(super) what: WireSettlement,
+    pub(super) op: SettleOp,
     pub(super) reply: Option<SettleReply>,
 }
 
@@ -56,10 +54,7 @@ impl Request {
                 let of_member = acked.iter().filter(|(one, _)| *one == member);
                 of_member.map(|(_, lease)| *lease).collect()
             }
-            Self::Settle(settling)
-                if settling.member == member
-                    && !matches!(settling.what, WireSettlement::Extend { .. }) =>
-            {
+            Self::Settle(settling) if settling.member == member && !settling.op.is_extension() => {
                 vec![settling.lease]
             }
             _ => Vec::new(),
@@ -73,7 +68,7 @@ impl Request {
             Self::Acks(acked) => {
                 let acks = acked.into_iter().map(|(member, lease)| {
                     let (seq, number) = (lease.seq, lease.number);
-                    Message::Ack(LeaseId {
+                    Message::ack(LeaseId {
                         member,
                         seq,
                         number,
@@ -88,19 +83,11 @@ impl Request {
             seq: settling.lease.seq,
             number: settling.lease.number,
         };
-        let message = match settling.what.into_settlement() {
-            Settlement::Ack => Message::Ack(lease),
-            Settlement::Nack(Nack { reason, retry }) => {
-                Message::Nack(lease, Box::new(Nack { reason, retry }))
-            }
-            Settlement::Extend { extend_ms } => {
-                Message::Extend(lease, extend_ms.unwrap_or_default())
-            }
-        };
-        vec![match settling.reply {
-            Some(reply) => Message::Confirm(Box::new(message), reply),
-            None => message,
-        }]
+        vec![Message::Settle(SettleLease {
+            lease,
+            op: settling.op,
+            reply: settling.reply,
+        })]
     }
 }
 
@@ -128,7 +115,7 @@ impl Owner {
                 Request::Settle(settling) => again.push(FromRelay::Settle {
                     request,
                     lease: (settling.member, settling.lease.seq, settling.lease.number),
-                    what: settling.what.clone(),
+                    what: settling.op.clone(),
                 }),
                 _ => {}
             }
@@ -148,7 +135,7 @@ impl Owner {
                 return self.send(&FromRelay::SettleByIds {
                     request,
                     member,
-                    what: WireSettlement::of(&settle.what),
+                    what: settle.op,
                     ids: settle.ids,
                 });
             }
@@ -264,12 +251,8 @@ impl Owner {
                 return Some(Relayed::Again);
             }
             (Request::Settle(settling), FromOwner::Settled { result, .. }) => {
-                self.extended(
-                    &settling,
-                    matches!(result, Ok(ref settled) if settled.is_done()),
-                );
+                self.extended(&settling, matches!(result, Ok(Settled::Done)));
                 if let Some(reply) = settling.reply {
-                    let result = result.map(Into::into);
                     let _ = reply.send(result.map_err(|error| error.into_error(&topic)));
                 }
             }
@@ -306,10 +289,10 @@ impl Owner {
     }
 
     fn joined(&mut self, join: Join, reply: Reply<Membership>, result: Result<(), GroupError>) {
-        let membership = match (result, self.command_sender()) {
-            (Err(error), _) => Err(error),
-            (Ok(()), None) => Err(GroupError::Closed),
-            (Ok(()), Some(commands)) => {
+        let membership = match result {
+            Err(error) => Err(error),
+            Ok(()) if self.inbox.is_delisted() => Err(GroupError::Closed),
+            Ok(()) => {
                 join.subscriber.attach_group();
                 self.members.push(Member {
                     id: join.member,
@@ -321,7 +304,6 @@ impl Owner {
                 Ok(Membership {
                     inbox: self.inbox.clone(),
                     member: join.member,
-                    commands,
                 })
             }
         };
@@ -331,7 +313,7 @@ impl Owner {
 
     /// A lease is as long as its member was told.
     fn extended(&mut self, settling: &Settling, is_done: bool) {
-        let WireSettlement::Extend { extend_ms } = settling.what else {
+        let SettleOp::Extend { extend_ms } = settling.op else {
             return;
         };
         let now_ms = self.now_ms();
