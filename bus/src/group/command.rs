@@ -11,6 +11,7 @@ use super::state::{HeldLease, MemberId};
 use super::subscriber::{Ended, Subscriber};
 use crate::error::{AckPublishError, GroupError, SettleError};
 use crate::publish::AtomicBatch;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -91,7 +92,7 @@ pub(crate) struct Join {
 }
 
 /// What the group of a pattern gives to the group of each of its topics.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PatternDefaults {
     /// What a group that is made now has where the request says nothing.
     pub(crate) settings: GroupSettings,
