@@ -202,12 +202,14 @@ impl Owner {
             };
         };
         tracing::info!(topic = %self.name.topic, group = %self.name.group, node = %elsewhere.node, "relaying a group's members");
+        let counted = self.core.nodes.as_ref().map(Nodes::count_relayed);
         self.begin_link();
         if let Some(first) = first.take() {
             self.pass_on(first);
         }
         let relayed = self.serve_link(&sender, &mut receiver).await;
         self.end_link();
+        drop(counted);
         tracing::info!(topic = %self.name.topic, group = %self.name.group, node = %elsewhere.node, "the relay's link ended");
         relayed
     }
