@@ -1,6 +1,6 @@
 //! The table of several nodes on a shared log: publishing beside one message for each event, consuming beside the file
-//! store, a node that starts with nothing, and how far copies lag. `prombus-bench cluster`. All nodes are in this process;
-//! the servers are processes on loopback.
+//! store, a node that starts with nothing, how far copies lag, and how long a group rests when its owner fails.
+//! `prombus-bench cluster`. Nodes are in this process, except those that fail; the servers are processes on loopback.
 
 mod cold;
 mod consume;
@@ -9,6 +9,7 @@ mod mongo;
 mod nodes;
 mod publish;
 mod servers;
+mod take_over;
 
 use crate::Outcome;
 use crate::table::Row;
@@ -35,6 +36,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "cluster-lag",
         run: lag::run,
+    },
+    Row {
+        name: "cluster-take-over",
+        run: take_over::run,
     },
     Row {
         name: "cluster-mongo",

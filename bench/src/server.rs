@@ -77,6 +77,16 @@ impl Served {
         Self::run(folder, Command::new(find_prombus()?))
     }
 
+    /// The same on a store that others share.
+    pub(crate) fn start_on(folder: &Path, store: &str) -> Outcome<Self> {
+        Self::run_with(folder, Command::new(find_prombus()?), &["--store", store])
+    }
+
+    /// Takes the processor away from it.
+    pub(crate) fn pause(&self) -> Outcome<()> {
+        self.process.pause()
+    }
+
     /// The same on so many cores of the machine.
     fn start_on_cores(folder: &Path, cores: usize) -> Outcome<Self> {
         let mut command = Command::new("taskset");
@@ -85,9 +95,14 @@ impl Served {
         Self::run(folder, command)
     }
 
-    fn run(folder: &Path, mut command: Command) -> Outcome<Self> {
+    fn run(folder: &Path, command: Command) -> Outcome<Self> {
+        Self::run_with(folder, command, &[])
+    }
+
+    fn run_with(folder: &Path, mut command: Command, arguments: &[&str]) -> Outcome<Self> {
         std::fs::create_dir_all(folder)?;
         command.args(["serve", "--listen", "127.0.0.1:0"]);
+        command.args(arguments);
         command.current_dir(folder);
         let (process, line) = Process::start_and_read_line(&mut command)?;
         let address = line.strip_prefix(READY);

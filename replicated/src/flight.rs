@@ -4,9 +4,10 @@ use crate::message::{
     Head, Kind, Message, OVERHEAD_BYTES, Progress, RULES, RULES_WITH_EXPECTATIONS,
     RULES_WITHOUT_EXPECTATIONS, checksum_of,
 };
-use crate::queue::{Queue, Reply, Work};
+use crate::queue::{Queue, Reply, Waiter, Work};
+use crate::shared_log::AppendError;
 use bytes::Bytes;
-use prombus_store::{Batch, Durability};
+use prombus_store::{Answer, Batch, CommitError, Durability, Receipt};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -23,8 +24,18 @@ pub(crate) struct Flight {
     first_number: u64,
     /// Taken when it is applied.
     batches: Vec<Batch>,
-    /// Nobody waits any more where this is empty.
-    replies: Vec<Reply>,
+    /// Who waits for each batch. Nobody waits any more where this is empty.
+    waiters: Vec<Vec<Waiter>>,
+    /// What it takes in the queue.
+    queued_bytes: usize,
+    /// The append of its next message.
+    pub(crate) append: Option<Answer<u64, AppendError>>,
+    /// When that was sent.
+    pub(crate) sent_at: Instant,
+    /// Where its next message is, as the log has said.
+    pub(crate) stored_at: Option<u64>,
+    /// Why the log has not stored its next message, where it has said so.
+    pub(crate) rejected: Option<Arc<str>>,
     /// How durable it has to be.
     pub(crate) durability: Durability,
     /// When it was begun.
@@ -47,45 +58,54 @@ pub(crate) struct Sender {
 }
 
 impl Flight {
-    /// Puts together what waits, as much as fits into one message, but at least one.
+    /// Puts together what waits, as much as fits into one message, but at least one. Where others are under way, only
+    /// what needs one message and no order beyond its number.
     pub(crate) fn gather(
         queue: &Queue,
         sender: Sender,
         now_ms: u64,
+        is_first: bool,
         durability_of: impl Fn(&Batch) -> Durability,
     ) -> Option<Self> {
         let room = sender.max_message_bytes.saturating_sub(OVERHEAD_BYTES);
-        let mut body = Vec::new();
-        let (mut batches, mut replies) = (Vec::new(), Vec::new());
-        let mut durability = Durability::Os;
-        let mut kind = Kind::Batches;
-        while let Some(item) = queue.pop_if(|work| match work {
-            Work::Commit(_, bytes) => body.is_empty() || body.len() + bytes.len() <= room,
-            Work::Mark(..) => replies.is_empty(),
+        let (mut batches, mut waiters) = (Vec::new(), Vec::new());
+        let mut marked = None;
+        let mut queued_bytes = 0;
+        while let Some(item) = queue.pop_if(|item| match item.work {
+            _ if queued_bytes == 0 && is_first => true,
+            Work::Commit(_) => queued_bytes + item.bytes <= room,
+            Work::Mark(..) => false,
         }) {
-            replies.push(item.reply);
+            queued_bytes += item.bytes;
+            waiters.push(item.waiters);
             match item.work {
-                Work::Commit(batch, bytes) => {
-                    if durability == Durability::Os {
-                        durability = durability_of(&batch);
-                    }
-                    if body.is_empty() {
-                        body = bytes
-                    } else {
-                        body.extend_from_slice(&bytes)
-                    }
-                    batches.push(batch);
-                }
-                Work::Mark(marked, bytes) => {
-                    (kind, body) = (marked, bytes);
-                    durability = Durability::Fsync;
+                Work::Commit(batch) => batches.push(batch),
+                Work::Mark(kind, body) => {
+                    marked = Some((kind, body));
                     break;
                 }
             }
         }
-        if replies.is_empty() {
+        if waiters.is_empty() {
             return None;
         }
+        let (kind, body, durability) = match marked {
+            Some((kind, body)) => (kind, body, Durability::Fsync),
+            None => {
+                let is_os = |batch: &Batch| durability_of(batch) == Durability::Os;
+                let durability = if batches.iter().all(is_os) {
+                    Durability::Os
+                } else {
+                    Durability::Fsync
+                };
+                let mut body = Vec::with_capacity(queued_bytes);
+                for batch in &batches {
+                    batch.encode(&mut body);
+                }
+                (Kind::Batches, body, durability)
+            }
+        };
+        let began = Instant::now();
         let mut flight = Self {
             kind,
             now_ms,
@@ -94,9 +114,14 @@ impl Flight {
             next: 0,
             first_number: 0,
             batches,
-            replies,
+            waiters,
+            queued_bytes,
+            append: None,
+            sent_at: began,
+            stored_at: None,
+            rejected: None,
             durability,
-            began: Instant::now(),
+            began,
             is_uncertain: false,
             attempts: 0,
             resend_at: None,
@@ -134,6 +159,25 @@ impl Flight {
         self.first_number = sender.last_number + 1;
         self.messages = (1..=parts).map(message).collect();
         self.next = 0;
+        self.append = None;
+        self.stored_at = None;
+        self.rejected = None;
+    }
+
+    /// The number behind its last message.
+    pub(crate) fn end_number(&self) -> u64 {
+        self.first_number + self.messages.len() as u64
+    }
+
+    /// Whether others can be under way behind it. Behind parts none is, because a snapshot can void those that are stored,
+    /// so that they need other numbers; nor behind a mark, which is rare.
+    pub(crate) fn lets_others_begin(&self) -> bool {
+        self.kind == Kind::Batches && self.messages.len() == 1
+    }
+
+    /// Bytes of what it commits.
+    pub(crate) fn bytes(&self) -> usize {
+        self.body.len()
     }
 
     /// The message that is to be stored next.
@@ -163,6 +207,9 @@ impl Flight {
         self.attempts = 0;
         self.resend_at = None;
         self.is_uncertain = false;
+        self.append = None;
+        self.stored_at = None;
+        self.rejected = None;
         self.next < self.messages.len()
     }
 
@@ -175,19 +222,65 @@ impl Flight {
         std::mem::take(&mut self.batches)
     }
 
-    /// Who waits for it, and how many bytes they take; from then on nobody.
-    pub(crate) fn take_replies(&mut self) -> (Vec<Reply>, usize) {
-        let replies = std::mem::take(&mut self.replies);
-        let bytes = if replies.is_empty() {
-            0
-        } else {
-            self.body.len()
-        };
+    /// Who waits for it with what came of it, and how many bytes they take in the queue; from then on nobody. Marks have
+    /// no outcomes of their own.
+    pub(crate) fn take_outcomes(
+        &mut self,
+        outcomes: Vec<Result<Receipt, CommitError>>,
+    ) -> (Vec<(Reply, Result<Receipt, CommitError>)>, usize) {
+        let waiters = std::mem::take(&mut self.waiters);
+        let bytes = std::mem::take(&mut self.queued_bytes);
+        let mut outcomes = outcomes.into_iter();
+        let mut replies = Vec::with_capacity(waiters.iter().map(Vec::len).sum());
+        for waiters in waiters {
+            let outcome = outcomes.next().unwrap_or_else(|| Ok(Receipt::default()));
+            hand_out(waiters, outcome, &mut replies);
+        }
         (replies, bytes)
     }
 
+    /// Everyone who waits for it with this error.
+    pub(crate) fn take_failed(
+        &mut self,
+        error: &CommitError,
+    ) -> (Vec<(Reply, Result<Receipt, CommitError>)>, usize) {
+        let failed = self.waiters.iter().map(|_| Err(error.clone()));
+        let failed = failed.collect();
+        self.take_outcomes(failed)
+    }
+
     pub(crate) fn is_awaited(&self) -> bool {
-        !self.replies.is_empty()
+        !self.waiters.is_empty()
+    }
+}
+
+/// Gives each of those who wait for a batch what came of its events.
+fn hand_out(
+    mut waiters: Vec<Waiter>,
+    outcome: Result<Receipt, CommitError>,
+    replies: &mut Vec<(Reply, Result<Receipt, CommitError>)>,
+) {
+    match outcome {
+        Ok(receipt) if waiters.len() > 1 => {
+            // Only batches of nothing but events are joined.
+            let mut events = receipt.events.into_iter();
+            for waiter in waiters {
+                let events = events.by_ref().take(waiter.events).collect();
+                let versions = Vec::new();
+                replies.push((waiter.reply, Ok(Receipt { events, versions })));
+            }
+        }
+        Ok(receipt) => {
+            if let Some(waiter) = waiters.pop() {
+                replies.push((waiter.reply, Ok(receipt)));
+            }
+        }
+        Err(error) => {
+            let failed = waiters
+                .into_iter()
+                .map(|waiter| (waiter.reply, Err(error.clone())));
+            replies.extend(failed);
+        }
     }
 }
 

@@ -29,6 +29,7 @@ mod state;
 mod store;
 mod trims;
 mod upkeep;
+mod window;
 
 pub use copy::folder::{FolderCopy, OpenCopyError, Rebuilt};
 pub use copy::log::{LogCopy, Place, Shelf};

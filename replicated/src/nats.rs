@@ -30,6 +30,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_LIVE: usize = 256;
 /// A commit is sent in parts of this size, also where the server would take more: it warns above 8 MiB.
 const MAX_MESSAGE_BYTES: usize = 900 << 10;
+/// Commits of a node that are under way at a time: while the servers replicate one, the next is on its way. Beyond that
+/// commits only become smaller.
+const MAX_IN_FLIGHT: usize = 2;
 /// What a server adds to a message when it republishes it.
 const HEADROOM_BYTES: usize = 1 << 10;
 
@@ -102,6 +105,7 @@ impl JetStreamLog {
                 warning,
                 log_id: opened.log_id,
                 max_message_bytes,
+                max_in_flight: MAX_IN_FLIGHT,
             },
         })
     }

@@ -17,6 +17,8 @@ pub(crate) type Reply = oneshot::Sender<Result<Receipt, CommitError>>;
 /// What waits.
 pub(crate) struct Queue {
     state: Mutex<State>,
+    /// Batches are joined up to so many bytes.
+    max_joined_bytes: usize,
     /// Woken when something was added or the queue was closed.
     filled: Notify,
     /// How many of all that were ever accepted have their outcome. They get it in their order.
@@ -28,6 +30,10 @@ struct State {
     items: VecDeque<Item>,
     /// Bytes of all that was accepted and has no outcome yet.
     bytes: usize,
+    /// Bytes of `items`.
+    waiting: usize,
+    /// Whoever sends is woken when so much waits; it is awake where this is `None`.
+    wake_at: Option<usize>,
     accepted: u64,
     is_closed: bool,
     /// Why nothing is accepted at the moment.
@@ -37,29 +43,44 @@ struct State {
 /// Something to be sent.
 pub(crate) struct Item {
     pub(crate) work: Work,
+    pub(crate) waiters: Vec<Waiter>,
+    /// At least what it takes in a message.
+    pub(crate) bytes: usize,
+}
+
+/// Who waits for what comes of a batch, and how many of its events are theirs.
+pub(crate) struct Waiter {
     pub(crate) reply: Reply,
+    pub(crate) events: usize,
 }
 
 /// What is to be sent.
 pub(crate) enum Work {
-    /// A batch, and the same as bytes.
-    Commit(Batch, Vec<u8>),
+    /// A batch; where several callers wait for it, it is what they asked for one after the other.
+    Commit(Batch),
     /// A message of another kind, with its body.
     Mark(Kind, Vec<u8>),
 }
 
 impl Work {
-    pub(crate) fn bytes(&self) -> usize {
+    fn max_bytes(&self) -> usize {
         match self {
-            Self::Commit(_, bytes) | Self::Mark(_, bytes) => bytes.len(),
+            Self::Commit(batch) => batch.max_encoded_bytes(),
+            Self::Mark(_, bytes) => bytes.len() + 1,
         }
     }
 }
 
+/// Whether what comes of each event of a batch is the same where others stand before it in one batch.
+fn can_be_joined(batch: &Batch) -> bool {
+    !batch.is_atomic() && batch.changes().is_empty() && !batch.has_expected_positions()
+}
+
 impl Queue {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(max_joined_bytes: usize) -> Self {
         Self {
             state: Mutex::default(),
+            max_joined_bytes,
             filled: Notify::new(),
             finished: watch::Sender::new(0),
         }
@@ -71,7 +92,6 @@ impl Queue {
         if let Err(error) = self.accept(work, reply) {
             return Box::pin(ready(Err(error)));
         }
-        self.filled.notify_one();
         Box::pin(async move { outcome.await.unwrap_or(Err(CommitError::Closed)) })
     }
 
@@ -111,12 +131,22 @@ impl Queue {
     }
 
     /// The next item, if `wanted` says so when it sees it.
-    pub(crate) fn pop_if(&self, wanted: impl FnOnce(&Work) -> bool) -> Option<Item> {
+    pub(crate) fn pop_if(&self, wanted: impl FnOnce(&Item) -> bool) -> Option<Item> {
         let mut state = self.lock();
-        let next = state.items.front()?;
-        wanted(&next.work)
-            .then(|| state.items.pop_front())
-            .flatten()
+        if !wanted(state.items.front()?) {
+            return None;
+        }
+        let item = state.items.pop_front()?;
+        state.waiting -= item.bytes;
+        Some(item)
+    }
+
+    /// Whether so many bytes wait. If not, [`Self::filled`] resolves when they do.
+    pub(crate) fn has(&self, bytes: usize) -> bool {
+        let mut state = self.lock();
+        let has = state.waiting >= bytes;
+        state.wake_at = (!has).then_some(bytes);
+        has
     }
 
     /// Waits until there may be something.
@@ -144,11 +174,12 @@ impl Queue {
 
     /// Fails all that waits.
     pub(crate) fn fail_waiting(&self, error: &CommitError) {
-        let items = std::mem::take(&mut self.lock().items);
-        let bytes = items.iter().map(|item| item.work.bytes()).sum();
-        let outcomes = items
-            .into_iter()
-            .map(|item| (item.reply, Err(error.clone())));
+        let mut state = self.lock();
+        let items = std::mem::take(&mut state.items);
+        let bytes = std::mem::take(&mut state.waiting);
+        drop(state);
+        let waiters = items.into_iter().flat_map(|item| item.waiters);
+        let outcomes = waiters.map(|waiter| (waiter.reply, Err(error.clone())));
         self.finish(outcomes, bytes);
     }
 
@@ -161,20 +192,53 @@ impl Queue {
             let cause = cause.clone();
             return Err(CommitError::Unavailable { cause });
         }
-        let bytes = state.bytes + work.bytes();
-        if bytes > MAX_PENDING_BYTES {
+        let bytes = work.max_bytes();
+        if state.bytes + bytes > MAX_PENDING_BYTES {
             return Err(CommitError::LimitReached(LimitReached {
                 name: "max_pending_bytes",
                 limit: MAX_PENDING_BYTES as u64,
             }));
         }
-        state.bytes = bytes;
+        state.bytes += bytes;
+        state.waiting += bytes;
         state.accepted += 1;
-        state.items.push_back(Item { work, reply });
+        state.add(work, reply, bytes, self.max_joined_bytes);
+        if state.wake_at.is_some_and(|at| state.waiting >= at) {
+            state.wake_at = None;
+            self.filled.notify_one();
+        }
         Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.guard()
+    }
+}
+
+impl State {
+    /// Adds work to the last batch where that changes nothing, because one batch takes less than many to be sent and
+    /// applied on every node; else behind it.
+    fn add(&mut self, work: Work, reply: Reply, bytes: usize, max_joined_bytes: usize) {
+        let events = match &work {
+            Work::Commit(batch) => batch.events().len(),
+            Work::Mark(..) => 0,
+        };
+        let waiter = Waiter { reply, events };
+        if let (Some(last), Work::Commit(batch)) = (self.items.back_mut(), &work)
+            && let Work::Commit(joined) = &mut last.work
+            && last.bytes + bytes <= max_joined_bytes
+            && can_be_joined(batch)
+            && can_be_joined(joined)
+        {
+            joined.append(batch);
+            last.waiters.push(waiter);
+            last.bytes += bytes;
+            return;
+        }
+        self.items.push_back(Item {
+            work,
+            waiters: vec![waiter],
+            bytes,
+        });
     }
 }

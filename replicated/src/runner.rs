@@ -1,26 +1,26 @@
-//! The task of a node: sends what waits as one message at a time, follows the shared log, applies what comes, and finds
-//! out when the log is away and when it is back.
+//! The task of a node: sends what waits, follows the shared log, applies what comes, and finds out when the log is away and
+//! when it is back.
 //!
 //! Whatever becomes of an append, its message counts at most once, so one whose answer was lost is sent again until it is
 //! seen in the log. Callers do not wait for that longer than [`Options::patience`](crate::Options::patience).
 
 mod rebuild;
+mod sending;
 
 use crate::applier::{Applied, Applier, ApplyError};
 use crate::copy::LocalCopy;
-use crate::flight::{Flight, Sender, durability_of};
+use crate::flight::Flight;
 use crate::queue::Queue;
-use crate::shared_log::{
-    AppendError, Bounds, Entry, FollowError, Follower, SharedLog, Unavailable,
-};
+use crate::shared_log::{Bounds, Entry, FollowError, Follower, SharedLog, Unavailable};
 use crate::snapshot::load::LoadError;
 use crate::state::{Options, SharedState};
 use crate::upkeep::{Upkeep, answer_of as of};
+use crate::window::Window;
 use prombus_store::{Answer, Clock, CommitError, Receipt, Store};
 use rebuild::loaded;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, yield_now};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 /// How often it looks whether something is due.
@@ -29,9 +29,6 @@ const TICK: Duration = Duration::from_millis(50);
 const SILENCE: Duration = Duration::from_secs(1);
 /// The same while it is away.
 const SILENCE_WHILE_AWAY: Duration = Duration::from_millis(200);
-/// The pause before a message whose answer was lost is sent again; it doubles up to the second.
-const FIRST_RESEND: Duration = Duration::from_millis(100);
-const LAST_RESEND: Duration = Duration::from_secs(1);
 /// The log has to say so many times in a row that it ends before what was applied: whoever answers after an election may
 /// not know yet what it will find.
 const MAX_BEHIND: u32 = 5;
@@ -50,9 +47,7 @@ pub(crate) struct Runner {
     clock: Arc<dyn Clock>,
     options: Options,
     boot: u64,
-    flight: Option<Flight>,
-    append: Option<Answer<u64, AppendError>>,
-    appended_at: Instant,
+    window: Window,
     probe: Option<Answer<Bounds, Unavailable>>,
     /// When the log was last heard of.
     heard_at: Instant,
@@ -88,6 +83,7 @@ impl Runner {
     ) -> Self {
         let now = Instant::now();
         let follower = log.follow(applier.follow_after());
+        let window = Window::new(log.description().max_in_flight);
         Self {
             upkeep: Upkeep::new(log.clone(), copy.clone(), options.clone()),
             log,
@@ -100,9 +96,7 @@ impl Runner {
             clock,
             boot: options.boot,
             options,
-            flight: None,
-            append: None,
-            appended_at: now,
+            window,
             probe: None,
             heard_at: now,
             probed_at: now,
@@ -119,7 +113,9 @@ impl Runner {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            if self.flight.is_none() && self.follower.is_some() {
+            if self.can_begin() {
+                // Whoever was woken by the last commit has more to commit, and is to come with the next.
+                yield_now().await;
                 self.begin();
             }
             if self.is_done() {
@@ -132,102 +128,17 @@ impl Runner {
                 _ = ticks.tick() => self.tick(),
                 done = self.upkeep.next() => self.kept_up(done),
                 entry = next_of(&mut self.follower), if has_follower => self.follow(entry).await,
-                answer = of(&mut self.append) => self.appended(answer).await,
+                (at, answer) = self.window.answer() => self.appended(at, answer).await,
                 bounds = of(&mut self.probe) => self.probed(bounds),
                 loaded = loaded(&mut self.loading) => self.go_on(loaded).await,
-                () = self.queue.filled(), if self.flight.is_none() => {}
+                () = self.queue.filled() => {}
             }
         }
     }
 
     fn is_done(&self) -> bool {
-        let is_awaited = self.flight.as_ref().is_some_and(Flight::is_awaited);
+        let is_awaited = self.window.iter().any(Flight::is_awaited);
         self.queue.is_closed() && !is_awaited && self.queue.is_settled()
-    }
-
-    /// Sends what waits.
-    fn begin(&mut self) {
-        let sender = self.sender();
-        let now_ms = self.clock.now_ms();
-        let store = &self.store;
-        let topic_durability = |topic: &Arc<str>| Some(store.topic(topic)?.options.durability);
-        self.flight = Flight::gather(&self.queue, sender, now_ms, |batch| {
-            durability_of(batch, topic_durability)
-        });
-        self.send();
-    }
-
-    fn sender(&self) -> Sender {
-        Sender {
-            boot: self.boot,
-            last_number: self.applier.last_number(self.boot),
-            progress: self.applier.progress(),
-            max_message_bytes: self.log.description().max_message_bytes,
-        }
-    }
-
-    /// Appends the next message of the flight.
-    fn send(&mut self) {
-        let Some(flight) = &mut self.flight else {
-            return;
-        };
-        flight.resend_at = None;
-        self.appended_at = Instant::now();
-        let append = self.log.append(flight.message(), flight.durability);
-        let patience = self.options.patience;
-        self.append = Some(Box::pin(async move {
-            let unanswered = |_| AppendError::Unknown {
-                cause: "no acknowledgement".into(),
-            };
-            timeout(patience, append).await.map_err(unanswered)?
-        }));
-    }
-
-    /// An append was answered.
-    async fn appended(&mut self, answer: Result<u64, AppendError>) {
-        match answer {
-            Ok(position) => {
-                self.heard_at = Instant::now();
-                self.state.set_rejection(None);
-                self.state.note_round_trip(self.appended_at.elapsed());
-                self.state.note_last(position);
-                let is_next = position == self.applier.progress().position + 1;
-                // Else it is applied when the follower comes to it.
-                if is_next && let Some(flight) = &self.flight {
-                    let message = flight.message();
-                    self.apply(Entry { position, message }).await;
-                }
-            }
-            Err(AppendError::Rejected { cause }) => self.rejected(&cause),
-            Err(AppendError::Unknown { cause }) => self.resend_later(&cause, true),
-        }
-    }
-
-    fn rejected(&mut self, cause: &Arc<str>) {
-        self.state.set_rejection(Some(cause.clone()));
-        match &mut self.flight {
-            Some(flight) if !flight.is_uncertain => {
-                let (replies, bytes) = flight.take_replies();
-                let error = CommitError::Unavailable {
-                    cause: cause.clone(),
-                };
-                let outcomes = replies.into_iter().map(|reply| (reply, Err(error.clone())));
-                self.queue.finish(outcomes, bytes);
-                self.flight = None;
-            }
-            _ => self.resend_later(cause, false),
-        }
-    }
-
-    fn resend_later(&mut self, cause: &Arc<str>, is_uncertain: bool) {
-        let Some(flight) = &mut self.flight else {
-            return;
-        };
-        tracing::debug!(%cause, attempts = flight.attempts, "a commit was not acknowledged and is sent again");
-        let pause = FIRST_RESEND.saturating_mul(1 << flight.attempts.min(10));
-        flight.attempts += 1;
-        flight.is_uncertain |= is_uncertain;
-        flight.resend_at = Some(Instant::now() + pause.min(LAST_RESEND));
     }
 
     async fn follow(&mut self, entry: Option<Result<Entry, FollowError>>) {
@@ -236,6 +147,7 @@ impl Runner {
                 self.heard_at = Instant::now();
                 self.state.note_last(entry.position);
                 self.apply(entry).await;
+                self.apply_stored().await;
             }
             Some(Err(error @ FollowError::Trimmed { .. })) => self.rebuild(&error.to_string()),
             Some(Err(error)) => self.end(&error.to_string()),
@@ -243,23 +155,22 @@ impl Runner {
         }
     }
 
-    /// Applies a message, and goes on with the flight if it is the flight's.
+    /// Applies a message, and goes on with the first commit under way if it is that one's.
     async fn apply(&mut self, entry: Entry) {
         let is_own = entry.position > self.applier.progress().position
             && self
-                .flight
-                .as_ref()
+                .window
+                .first()
                 .is_some_and(|flight| flight.is_next(&entry.message));
-        let own = match &mut self.flight {
+        let own = match self.window.first_mut() {
             Some(flight) if is_own && flight.is_last() => Some(flight.take_batches()),
             _ => None,
         };
         match self.applier.apply(&entry, own).await {
             Ok(Applied::Old) => return,
             Ok(Applied::Part) if is_own => {
-                self.append = None;
-                if self.flight.as_mut().is_some_and(Flight::advance) {
-                    self.send();
+                if self.window.first_mut().is_some_and(Flight::advance) {
+                    self.send(0);
                 }
             }
             Ok(Applied::Whole(outcomes)) => {
@@ -283,43 +194,18 @@ impl Runner {
         self.judge_copy();
     }
 
-    /// The flight is applied: its callers hear what came of it.
+    /// The first commit under way is applied: its callers hear what came of it.
     fn finish(&mut self, outcomes: Vec<Result<Receipt, CommitError>>) {
-        self.append = None;
-        let Some(mut flight) = self.flight.take() else {
+        let Some(mut flight) = self.window.pop() else {
             return;
         };
-        let (replies, bytes) = flight.take_replies();
-        // Maintenance has no outcome of its own.
-        let outcomes = outcomes
-            .into_iter()
-            .chain(std::iter::repeat_with(|| Ok(Receipt::default())));
-        self.queue.finish(replies.into_iter().zip(outcomes), bytes);
+        let (replies, bytes) = flight.take_outcomes(outcomes);
+        self.queue.finish(replies, bytes);
+        // It was stored, though its answer may be lost.
+        self.state.set_rejection(None);
         if self.state.is_away() && !self.is_outvoted {
             self.recovered();
         }
-    }
-
-    /// Gives the flight's messages other numbers where those they have cannot count any more: another message took one,
-    /// this boot was forgotten, or
-    /// its parts were given up at a snapshot.
-    fn renumber(&mut self) {
-        let Some(flight) = &self.flight else {
-            return;
-        };
-        let last_number = self.applier.last_number(self.boot);
-        let has_parts = self.applier.parts_of(self.boot) == flight.applied_parts();
-        if flight.next_number() == last_number + 1 && has_parts {
-            return;
-        }
-        if last_number == 0 {
-            self.boot = self.boot.wrapping_add(1) ^ self.clock.now_ms().rotate_left(32);
-        }
-        let sender = self.sender();
-        if let Some(flight) = &mut self.flight {
-            flight.number(sender);
-        }
-        self.send();
     }
 
     /// Makes the copy anew where other nodes have something else, and takes no commits meanwhile.
@@ -348,17 +234,17 @@ impl Runner {
         }
         let now = Instant::now();
         let url = &self.log.description().url;
-        if let Some(flight) = &self.flight {
-            let is_late = now - flight.began >= self.options.patience;
-            let is_due = flight.resend_at.is_some_and(|at| now >= at);
-            if is_late && flight.is_awaited() {
-                let waited_ms = (now - flight.began).as_millis();
+        if let Some(first) = self.window.first() {
+            let is_late = now - first.began >= self.options.patience;
+            let is_due = first.resend_at.is_some_and(|at| now >= at) && first.append.is_none();
+            if is_late && first.is_awaited() {
+                let waited_ms = (now - first.began).as_millis();
                 self.fail(&format!(
                     "{url} has not acknowledged a commit for {waited_ms} ms"
                 ));
             }
-            if is_due && self.append.is_none() {
-                self.send();
+            if is_due {
+                self.send(0);
             }
         }
         let is_away = self.state.is_away();
@@ -410,7 +296,7 @@ impl Runner {
             let last = bounds.last;
             return self.end(&FollowError::Behind { applied, last }.to_string());
         }
-        let is_caught_up = applied >= bounds.last && self.flight.is_none();
+        let is_caught_up = applied >= bounds.last && self.window.is_empty();
         if is_caught_up && self.state.is_away() && !self.is_outvoted {
             self.recovered();
         }
@@ -422,13 +308,12 @@ impl Runner {
         let cause: Arc<str> = cause.into();
         self.queue.set_failure(Some(cause.clone()));
         self.state.set_away(true);
-        if let Some(flight) = &mut self.flight {
-            let (replies, bytes) = flight.take_replies();
-            let error = CommitError::Unknown {
-                cause: cause.clone(),
-            };
-            let outcomes = replies.into_iter().map(|reply| (reply, Err(error.clone())));
-            self.queue.finish(outcomes, bytes);
+        let error = CommitError::Unknown {
+            cause: cause.clone(),
+        };
+        for flight in self.window.iter_mut() {
+            let (replies, bytes) = flight.take_failed(&error);
+            self.queue.finish(replies, bytes);
         }
         self.queue.fail_waiting(&CommitError::Unavailable { cause });
     }
@@ -450,10 +335,16 @@ impl Runner {
     /// Follows the log no more and takes no commits.
     fn stop(&mut self, cause: &str) {
         self.follower = None;
-        self.append = None;
         self.probe = None;
         self.fail(cause);
-        self.flight = None;
+        self.window.clear();
+        // What was under way may still be stored. It must not be taken for what this node sends from now on.
+        self.draw_boot();
+    }
+
+    fn draw_boot(&mut self) {
+        self.boot = self.boot.wrapping_add(1) ^ self.clock.now_ms().rotate_left(32);
+        self.upkeep.set_boot(self.boot);
     }
 }
 

@@ -21,8 +21,8 @@ use tokio::task::JoinHandle;
 /// 4. **Following.** A follower gets every message once and in order. It reconnects by itself for as long as it takes;
 ///    only what cannot mend itself ends it.
 pub trait SharedLog: Send + Sync + 'static {
-    /// Appends a message of at most [`Description::max_message_bytes`] and returns its position. A node has one append
-    /// under way at a time. A driver gives up on its own after a few seconds without an answer (`Unknown`).
+    /// Appends a message of at most [`Description::max_message_bytes`] and returns its position. A node has up to
+    /// [`Description::max_in_flight`] appends under way at a time; they may be stored in any order. A driver gives up on its own after a few seconds without an answer (`Unknown`).
     fn append(&self, message: Bytes, durability: Durability) -> Answer<u64, AppendError>;
 
     /// Follows the log from the message behind `after` on: what is there, then what is appended by anyone.
@@ -63,6 +63,8 @@ pub struct Description {
     pub log_id: u64,
     /// The largest message that the log takes. Larger commits are sent in parts.
     pub max_message_bytes: usize,
+    /// How many appends a node has under way at a time at most.
+    pub max_in_flight: usize,
 }
 
 /// The first and the last message that the log holds.

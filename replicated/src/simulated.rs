@@ -18,6 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
 
+/// How much longer a slow append takes.
+const OVERTAKEN: Duration = Duration::from_millis(20);
+
 /// What becomes of one append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -33,6 +36,8 @@ pub enum Fault {
     Late,
     /// It is refused: the log is full.
     Full,
+    /// It is stored and acknowledged so much later that the node's next one overtakes it.
+    Slow,
 }
 
 /// A handle on a shared log in memory.
@@ -85,6 +90,7 @@ impl SimulatedLog {
             warning: None,
             log_id,
             max_message_bytes,
+            max_in_flight: 2,
         };
         let (_, connected) = watch::channel(true);
         Self {
@@ -92,6 +98,12 @@ impl SimulatedLog {
             description,
             connected,
         }
+    }
+
+    /// The same log, to which a node makes so many appends at a time.
+    pub fn with_max_in_flight(mut self, max_in_flight: usize) -> Self {
+        self.description.max_in_flight = max_in_flight;
+        self
     }
 
     /// A handle that can be cut off from the log, as a node whose network is down or whose process is stopped: whatever it
@@ -177,7 +189,18 @@ impl SimulatedLog {
         self.shared.changed.send_modify(|changes| *changes += 1);
     }
 
-    fn append_now(&self, message: Bytes) -> Result<u64, AppendError> {
+    /// What happens to an append that reaches the log now.
+    fn next_fault(&self) -> Fault {
+        let mut log = self.log();
+        let planned = if log.is_away {
+            None
+        } else {
+            log.faults.pop_front()
+        };
+        planned.unwrap_or(Fault::None)
+    }
+
+    fn append_now(&self, message: Bytes, fault: Fault) -> Result<u64, AppendError> {
         let unknown = |cause: &str| AppendError::Unknown {
             cause: cause.into(),
         };
@@ -185,7 +208,6 @@ impl SimulatedLog {
         if log.is_away {
             return Err(unknown("the simulated log is away"));
         }
-        let fault = log.faults.pop_front().unwrap_or(Fault::None);
         match fault {
             Fault::Full => {
                 let cause = "the simulated log is full".into();
@@ -196,7 +218,7 @@ impl SimulatedLog {
                 log.late.push(message);
                 return Err(unknown("no answer"));
             }
-            Fault::None | Fault::LostAnswer => log.messages.push_back(message),
+            Fault::None | Fault::LostAnswer | Fault::Slow => log.messages.push_back(message),
             Fault::Twice => {
                 log.messages.push_back(message.clone());
                 log.messages.push_back(message);
@@ -242,11 +264,15 @@ impl SharedLog for SimulatedLog {
         let log = self.clone();
         Box::pin(async move {
             log.reach().await;
-            let delay = log.log().delay;
+            let fault = log.next_fault();
+            let mut delay = log.log().delay;
+            if fault == Fault::Slow {
+                delay += OVERTAKEN;
+            }
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
             }
-            log.append_now(message)
+            log.append_now(message, fault)
         })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::applier::{Applier, HIDDEN};
 use crate::copy::LocalCopy;
-use crate::message::Kind;
+use crate::message::{Kind, OVERHEAD_BYTES};
 use crate::queue::{Queue, Work};
 use crate::runner::Runner;
 use crate::shared_log::{Bounds, FollowError, SharedLog, Unavailable};
@@ -61,7 +61,9 @@ impl ReplicatedStore {
     ) -> Result<Self, OpenError> {
         let bounds = log.bounds().await?;
         let applier = open_copy(&log, &copy, bounds).await?;
-        let (queue, state) = (Arc::new(Queue::new()), Arc::new(SharedState::new()));
+        let room = log.description().max_message_bytes;
+        let room = room.saturating_sub(OVERHEAD_BYTES);
+        let (queue, state) = (Arc::new(Queue::new(room)), Arc::new(SharedState::new()));
         state.note_bounds(bounds);
         state.note_applied(&applier);
         let both = (queue.clone(), state.clone());
@@ -163,9 +165,7 @@ impl Store for ReplicatedStore {
         if let Err(limit) = batch.check_record_sizes() {
             return Box::pin(ready(Err(limit.into())));
         }
-        let mut bytes = Vec::with_capacity(batch.text_bytes() + batch.events().len() * 16 + 64);
-        batch.encode(&mut bytes);
-        self.queue.push(Work::Commit(batch, bytes))
+        self.queue.push(Work::Commit(batch))
     }
 
     fn barrier(&self) -> Answer<(), ReadError> {

@@ -108,6 +108,12 @@ impl Upkeep {
         }
     }
 
+    /// Messages of this boot are this node's from now on.
+    pub(crate) fn set_boot(&mut self, boot: u64) {
+        self.boot = boot;
+        self.heard.remove(&boot);
+    }
+
     /// Takes in what a message says of its sender.
     pub(crate) fn hear(&mut self, boot: u64, progress: Progress) {
         if boot == self.boot {

@@ -223,23 +223,27 @@ impl Batch {
         let text_at = self.memory.text.len();
         let client_ids_at = self.client_ids.len() as u32;
         let expected_at = self.expected.len() as u32;
-        let topics: Vec<u32> = other
-            .topics
-            .iter()
-            .map(|name| self.topic_place(name))
-            .collect();
         self.memory.text.extend_from_slice(&other.memory.text);
-        let moved = other.memory.events.iter().map(|draft| EncodedDraft {
-            start: draft.start + text_at,
-            topic: topics[draft.topic as usize],
-            client_id: draft.client_id.map(|place| place + client_ids_at),
-            expected: match draft.expected {
-                0 => 0,
-                place => place + expected_at,
-            },
-            ..draft.clone()
-        });
-        self.memory.events.extend(moved);
+        self.memory.events.reserve(other.memory.events.len());
+        // Without a list of places: most batches have one topic, and many are appended one by one.
+        let mut last: Option<(u32, u32)> = None;
+        for draft in &other.memory.events {
+            let topic = match last {
+                Some((before, now)) if before == draft.topic => now,
+                _ => self.topic_place(&other.topics[draft.topic as usize]),
+            };
+            last = Some((draft.topic, topic));
+            self.memory.events.push(EncodedDraft {
+                start: draft.start + text_at,
+                topic,
+                client_id: draft.client_id.map(|place| place + client_ids_at),
+                expected: match draft.expected {
+                    0 => 0,
+                    place => place + expected_at,
+                },
+                ..draft.clone()
+            });
+        }
         self.client_ids.extend_from_slice(&other.client_ids);
         self.expected.extend_from_slice(&other.expected);
         self.changes.extend_from_slice(&other.changes);

@@ -314,3 +314,66 @@ async fn an_owner_that_is_cut_off_is_replaced_by_a_node_that_only_relayed() {
     })
     .await;
 }
+
+/// The topics of a pattern's group, on several nodes.
+const FOLLOWED: usize = 4;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn followers_of_a_pattern_are_relayed_and_keep_what_they_hold_when_the_owner_changes() {
+    let [one, two, three] = linked_cluster().await;
+    let publish = async |numbers: std::ops::Range<usize>| {
+        for number in numbers {
+            let topic = format!("p.{}", number % FOLLOWED);
+            let options = PublishOptions::default();
+            let published = three.bus.publish(&topic, &number, &options).await;
+            published.expect("published");
+        }
+    };
+    publish(0..FOLLOWED).await;
+    let follow = async |node: &crate::nodes::Node| {
+        let options = SubscribeOptions {
+            ack_timeout_ms: Some(LIMIT.as_millis() as u64),
+            ..options()
+        };
+        let subscribed = node.bus.subscribe("p.*", "g", options).await;
+        subscribed.expect("a subscription")
+    };
+    // The first node serves all topics, for as long as its member holds something.
+    let owner = follow(&one).await;
+    let mut owners = Vec::new();
+    for _ in 0..FOLLOWED {
+        owners.push(next(&owner).await);
+    }
+    // The second one gets its share of each.
+    let relayed = follow(&two).await;
+    publish(FOLLOWED..5 * FOLLOWED).await;
+    let mut held = Vec::new();
+    for _ in 0..FOLLOWED {
+        held.push(next(&relayed).await);
+    }
+    for topic in 0..FOLLOWED {
+        let explained = two.bus.explain(&format!("p.{topic}"), "g").await;
+        let explained = explained.expect("an explanation");
+        assert_eq!(explained.node.as_deref(), Some("http://one"));
+    }
+    let payloads = held.iter().map(|one| one.event.payload().to_owned());
+    let in_hands: BTreeSet<String> = payloads.collect();
+    assert_eq!(in_hands.len(), FOLLOWED);
+    // The owner goes. The second node serves its topics with what its member holds, which comes to nobody else.
+    for delivery in owners {
+        delivery.ack_confirmed().await.expect("acknowledged");
+    }
+    one.bus.close().await.expect("closed");
+    drop(owner);
+    let rest = consume_all(&[&relayed], 4 * FOLLOWED - held.len()).await;
+    assert!(rest.is_disjoint(&in_hands), "{rest:?} {in_hands:?}");
+    for delivery in held {
+        delivery.ack_confirmed().await.expect("acknowledged");
+    }
+    let all: BTreeSet<String> = rest.union(&in_hands).cloned().collect();
+    assert_eq!(all, numbers(FOLLOWED..5 * FOLLOWED));
+    let third = follow(&three).await;
+    publish(5 * FOLLOWED..9 * FOLLOWED).await;
+    let more = consume_all(&[&relayed, &third], 4 * FOLLOWED).await;
+    assert_eq!(more, numbers(5 * FOLLOWED..9 * FOLLOWED));
+}

@@ -25,6 +25,9 @@ pub struct Node {
     pub beat_ms: u64,
     /// How many groups it served then.
     pub groups: u64,
+    /// How many groups it relayed its members of to other nodes then.
+    #[serde(default)]
+    pub relayed_groups: u64,
     /// The last commit of the shared log that was in its copy then.
     pub applied: u64,
     /// How many commits that it had heard of were not in it yet.

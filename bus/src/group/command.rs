@@ -12,6 +12,7 @@ use super::subscriber::{Ended, Subscriber};
 use crate::error::{AckPublishError, GroupError, SettleError};
 use crate::publish::AtomicBatch;
 use prombus_consume::SettleOp;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -92,7 +93,7 @@ pub(crate) struct Join {
 }
 
 /// What the group of a pattern gives to the group of each of its topics.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PatternDefaults {
     /// What a group that is made now has where the request says nothing.
     pub(crate) settings: GroupSettings,

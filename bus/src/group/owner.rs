@@ -225,9 +225,7 @@ impl Owner {
 
     /// Whether members of this node are served.
     fn has_own_members(&self) -> bool {
-        self.members
-            .iter()
-            .any(|member| member.via.is_none() && !member.follows_pattern)
+        self.members.iter().any(|member| member.via.is_none())
     }
 
     /// Serves the group, and goes on after a panic; `None` where the owner has retired.

@@ -14,6 +14,7 @@
 //! hands out only what it has claimed in the record before, and the next owner leaves what is unsettled below the claim
 //! alone until every lease under it has run out, unless the node of the old owner is known to be gone.
 
+mod absent;
 mod claim;
 mod nodes;
 mod record;

@@ -325,6 +325,7 @@ fn print_info(group: &GroupInfo) -> anyhow::Result<()> {
         return Ok(());
     }
     output::line("")?;
+    let is_relayed = group.members.iter().any(|member| member.node.is_some());
     let rows: Vec<Vec<String>> = group
         .members
         .iter()
@@ -336,17 +337,20 @@ fn print_info(group: &GroupInfo) -> anyhow::Result<()> {
                 member.in_flight.to_string(),
                 member.max_in_flight.to_string(),
             ];
-            row.extend(
-                group
-                    .partitions
-                    .map(|_| show_partitions(&member.partitions)),
-            );
+            if group.partitions.is_some() {
+                row.push(show_partitions(&member.partitions));
+            }
+            if is_relayed {
+                let node = member.node.as_deref().unwrap_or("the owner's");
+                row.push(escape::controls(node).into_owned());
+            }
             row
         })
         .collect();
-    let headings = ["member", "state", "in flight", "at most", "partitions"];
-    let shown = headings.len() - usize::from(group.partitions.is_none());
-    table::print(&headings[..shown], &rows)
+    let mut headings = vec!["member", "state", "in flight", "at most"];
+    headings.extend(group.partitions.map(|_| "partitions"));
+    headings.extend(is_relayed.then_some("node"));
+    table::print(&headings, &rows)
 }
 
 /// Numbers in ascending order, with ranges for those in a row.

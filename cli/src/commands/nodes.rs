@@ -32,7 +32,15 @@ impl Nodes {
             .map(|node| row(node, list.now_ms))
             .collect();
         table::print(
-            &["NODE", "URL", "LAST BEAT", "GROUPS", "APPLIED", "LAG"],
+            &[
+                "NODE",
+                "URL",
+                "LAST BEAT",
+                "GROUPS",
+                "RELAYED",
+                "APPLIED",
+                "LAG",
+            ],
             &rows,
         )
     }
@@ -47,6 +55,7 @@ fn row(node: &Node, now_ms: u64) -> Vec<String> {
         escape::controls(url).into_owned(),
         format!("{}.{} s ago", ago_ms / 1_000, ago_ms % 1_000 / 100),
         node.groups.to_string(),
+        node.relayed_groups.to_string(),
         node.applied.to_string(),
         node.lag.to_string(),
     ]

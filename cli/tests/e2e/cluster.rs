@@ -54,8 +54,13 @@ fn ack(server: &Server, id: &str) {
 #[test]
 fn a_group_has_one_server_and_another_takes_over_when_it_is_killed() {
     let servers = Servers::start(1, "");
+    relay_and_take_over(|folder| start(&servers, folder));
+}
+
+/// Consumes a group on two servers of which one serves it, and on the other one when that is killed.
+pub(crate) fn relay_and_take_over(start: impl Fn(Arc<TempDir>) -> Server) {
     let new_folder = || Arc::new(TempDir::new().expect("a folder"));
-    let (one, two) = (start(&servers, new_folder()), start(&servers, new_folder()));
+    let (one, two) = (start(new_folder()), start(new_folder()));
     for number in 0..EVENTS {
         let server = if number % 2 == 0 { &one } else { &two };
         publish(server, &number.to_string());
@@ -71,6 +76,9 @@ fn a_group_has_one_server_and_another_takes_over_when_it_is_killed() {
     let (status, said) = two.get("/explain?topic=orders&group=g");
     assert_eq!(status, 200, "{said}");
     assert!(said.contains(&one.url), "{said}");
+    let info = one.command(&["group", "info", "orders", "g"]);
+    let info = String::from_utf8_lossy(&info.stdout).into_owned();
+    assert!(info.contains("node") && info.contains(&two.url), "{info}");
     let listed = two.command(&["nodes", "--json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     let nodes = listed["nodes"].as_array().expect("nodes").iter();

@@ -1,14 +1,17 @@
-//! Three NATS servers, three nodes, publishers and consumers on all of them, one group, and rounds of faults from a seed: nodes
-//! that are killed, stopped for a while or ended, and NATS servers that are killed. Nothing that was acknowledged is lost, no event
-//! is in two hands, and all is settled in the end. `PROMBUS_CLUSTER_ROUNDS` says how many rounds, `PROMBUS_CLUSTER_SEED` which.
+//! Three NATS servers, three nodes, publishers and consumers on all of them, over HTTP and over WebSockets, one group, and rounds
+//! of faults from a seed: nodes that are killed, stopped for a while or ended, NATS servers that are killed, and nodes whose
+//! connections to NATS are cut, stalled or half-open for a while. Nothing that was acknowledged is lost, no event is in two hands,
+//! and all is settled in the end. `PROMBUS_CLUSTER_ROUNDS` says how many rounds, `PROMBUS_CLUSTER_SEED` which.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
     reason = "other processes are timed, and what it took is printed"
 )]
 
+use crate::cutting_proxy::{CuttingProxy, Way};
 use crate::nats_servers::Servers;
 use crate::server::{Server, prombus};
+use prombus_client::{Client, ClientOptions, StartAt, SubscribeOptions};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +24,10 @@ const NODES: usize = 3;
 const LEASE: Duration = Duration::from_secs(6);
 /// How long a node is stopped; longer than its ownership lasts.
 const STOPPED: Duration = Duration::from_secs(5);
+/// How long nothing passes between a node and NATS, at least; up to twice that.
+const CUT_MS: u64 = 2_500;
+/// How many kinds of faults there are.
+const KINDS: u64 = 5;
 /// How long everything may take to come to rest in the end.
 const REST: Duration = Duration::from_secs(120);
 
@@ -32,6 +39,9 @@ struct Lab {
     acknowledged: Mutex<BTreeSet<String>>,
     settled: Mutex<BTreeSet<String>>,
     held: Mutex<Vec<Held>>,
+    /// What came to a member over a WebSocket.
+    seen: Mutex<BTreeSet<String>>,
+    by_socket: AtomicU64,
     /// From when to when each node was going down: its members' leases went with it at some moment in between.
     lost: Mutex<Vec<(usize, Instant, Instant)>>,
     began: Instant,
@@ -157,8 +167,60 @@ fn consume(lab: &Lab, node: usize, mut random: Seeded) {
     }
 }
 
-fn start(servers: &Servers, folder: &Arc<TempDir>, address: &str) -> Server {
-    let store = format!("nats://{}/orders?replicas=3&copy=copy", servers.hosts());
+/// The same over a WebSocket. How long before it arrived a delivery was leased is not known, so an event counts as in its
+/// hands only up to an acknowledgement that is confirmed: then its lease was there all the time.
+async fn consume_by_socket(lab: &Lab, node: usize, mut random: Seeded) {
+    let url = lab.urls[node].replace("http://", "ws://");
+    let options = SubscribeOptions {
+        from: StartAt::Earliest,
+        max_in_flight: 4,
+        ack_timeout_ms: Some(LEASE.as_millis() as u64),
+        ..SubscribeOptions::default()
+    };
+    while !lab.is_published.load(Ordering::Relaxed) {
+        let Ok(client) = Client::connect(&url, ClientOptions::default()).await else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let Ok(subscription) = client.subscribe("orders", "g", options.clone()).await else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        while !lab.is_published.load(Ordering::Relaxed) {
+            let next = tokio::time::timeout(Duration::from_millis(300), subscription.next()).await;
+            let delivery = match next {
+                Err(_) => continue,
+                Ok(None) => break,
+                Ok(Some(delivery)) => delivery,
+            };
+            let (from, id) = (Instant::now(), delivery.event.id().to_owned());
+            lab.seen.lock().expect("a lock").insert(id.clone());
+            tokio::time::sleep(Duration::from_millis(random.below(40))).await;
+            if random.below(40) == 0 {
+                delivery.nack("another time");
+                continue;
+            }
+            let until = Instant::now();
+            if delivery.ack_confirmed().await.is_ok() {
+                lab.settled.lock().expect("a lock").insert(id.clone());
+                lab.by_socket.fetch_add(1, Ordering::Relaxed);
+                lab.held.lock().expect("a lock").push(Held {
+                    id,
+                    node,
+                    from,
+                    until,
+                });
+            }
+        }
+    }
+}
+
+fn start(proxies: &[CuttingProxy], folder: &Arc<TempDir>, address: &str) -> Server {
+    let hosts: Vec<String> = proxies
+        .iter()
+        .map(|proxy| format!("127.0.0.1:{}", proxy.port))
+        .collect();
+    let store = format!("nats://{}/orders?replicas=3&copy=copy", hosts.join(","));
     let arguments = ["serve", "--listen", address, "--store", &store];
     Server::ready(prombus(folder.path(), &arguments), folder.clone())
 }
@@ -188,15 +250,21 @@ fn take_over(lab: &Lab, from: usize, since: Instant) -> Duration {
     since.elapsed()
 }
 
+/// The processes, and what is between them: a proxy from each node to each NATS server.
+struct Machines {
+    servers: Servers,
+    proxies: Vec<Vec<CuttingProxy>>,
+    nodes: Vec<Option<Server>>,
+}
+
 /// One fault, and what it took to get over it.
-fn fault(
-    lab: &Lab,
-    random: &mut Seeded,
-    servers: &mut Servers,
-    nodes: &mut [Option<Server>],
-) -> String {
+fn fault(lab: &Lab, random: &mut Seeded, kind: u64, machines: &mut Machines) -> String {
+    let Machines {
+        servers,
+        proxies,
+        nodes,
+    } = machines;
     let owner_now = (0..NODES).find_map(|asked| owner(lab, asked));
-    let kind = random.below(4);
     // Mostly it hits the owner.
     let other = random.below(NODES as u64) as usize;
     let at = if random.below(4) > 0 {
@@ -221,7 +289,7 @@ fn fault(
             let folder = nodes[at].take().expect("a node").kill();
             let took = took(lab);
             lab.went_down(at, since);
-            nodes[at] = Some(start(servers, &folder, address(&lab.urls[at])));
+            nodes[at] = Some(start(&proxies[at], &folder, address(&lab.urls[at])));
             format!("SIGKILL of {took}")
         }
         1 => {
@@ -238,8 +306,21 @@ fn fault(
             assert!(node.wait().success(), "it ended well");
             let took = took(lab);
             lab.went_down(at, since);
-            nodes[at] = Some(start(servers, &folder, address(&lab.urls[at])));
+            nodes[at] = Some(start(&proxies[at], &folder, address(&lab.urls[at])));
             format!("SIGTERM of {took}")
+        }
+        3 => {
+            let way = [Way::Cut, Way::Stalled, Way::HalfOpen][random.below(3) as usize];
+            let lasts = Duration::from_millis(CUT_MS + random.below(CUT_MS));
+            proxies[at].iter().for_each(|proxy| proxy.set(way));
+            std::thread::sleep(lasts);
+            proxies[at].iter().for_each(|proxy| proxy.set(Way::Open));
+            let whom = if is_owner {
+                "the owner"
+            } else {
+                "which relays"
+            };
+            format!("{way:?} for {lasts:?} between NATS and node {at}, {whom}")
         }
         _ => {
             let server = random.below(3) as usize;
@@ -295,13 +376,22 @@ fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
         number("PROMBUS_CLUSTER_ROUNDS", 4),
         number("PROMBUS_CLUSTER_SEED", 1),
     );
-    let mut servers = Servers::start(3, "");
+    let servers = Servers::start(3, "");
+    let proxies: Vec<Vec<CuttingProxy>> = (0..NODES)
+        .map(|_| {
+            servers
+                .ports()
+                .into_iter()
+                .map(CuttingProxy::start)
+                .collect()
+        })
+        .collect();
     let folders: Vec<Arc<TempDir>> = (0..NODES)
         .map(|_| Arc::new(TempDir::new().expect("a folder")))
         .collect();
     let mut nodes: Vec<Option<Server>> = Vec::new();
-    for folder in &folders {
-        nodes.push(Some(start(&servers, folder, "127.0.0.1:0")));
+    for (folder, proxies) in folders.iter().zip(&proxies) {
+        nodes.push(Some(start(proxies, folder, "127.0.0.1:0")));
     }
     let lab = Arc::new(Lab {
         urls: nodes
@@ -314,6 +404,8 @@ fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
         acknowledged: Mutex::default(),
         settled: Mutex::default(),
         held: Mutex::default(),
+        seen: Mutex::default(),
+        by_socket: AtomicU64::new(0),
         lost: Mutex::default(),
         latest: (0..NODES).map(|_| Mutex::default()).collect(),
         published: AtomicU64::new(0),
@@ -331,16 +423,30 @@ fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
             publish(&publishing, at, seeds.0)
         }));
         threads.push(std::thread::spawn(move || consume(&consuming, at, seeds.1)));
+        let (lab, seeded) = (lab.clone(), Seeded(random.below(u64::MAX)));
+        threads.push(std::thread::spawn(move || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().build().expect("a runtime");
+            runtime.block_on(consume_by_socket(&lab, at, seeded));
+        }));
     }
+    let mut machines = Machines {
+        servers,
+        proxies,
+        nodes,
+    };
     std::thread::sleep(Duration::from_secs(2));
     for round in 0..rounds {
-        let what = fault(&lab, &mut random, &mut servers, &mut nodes);
+        // Each kind in turn, so that few rounds have most of them.
+        let kind = (seed + round) % KINDS;
+        let what = fault(&lab, &mut random, kind, &mut machines);
         let at = lab.began.elapsed();
         println!("seed {seed}, round {round}, {at:.1?}: {what}");
         std::thread::sleep(Duration::from_secs(2));
     }
     lab.is_over.store(true, Ordering::Relaxed);
-    rest(&lab, &mut nodes);
+    let nodes = &machines.nodes;
+    rest(&lab, nodes);
     lab.is_published.store(true, Ordering::Relaxed);
     for thread in threads {
         thread.join().expect("it went well");
@@ -357,14 +463,16 @@ fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
         .get("/topics?prefix=dlq.")
         .1;
     assert!(!dead.contains("dlq.orders"), "{dead}");
+    let by_socket = lab.by_socket.load(Ordering::Relaxed);
+    assert!(by_socket > 0, "members on WebSockets get their share");
     println!(
-        "{} events, {deliveries} deliveries",
+        "{} events, {deliveries} deliveries, {by_socket} of them over WebSockets",
         lab.published.load(Ordering::Relaxed)
     );
 }
 
 /// Waits until everything that was acknowledged is settled.
-fn rest(lab: &Lab, nodes: &mut [Option<Server>]) {
+fn rest(lab: &Lab, nodes: &[Option<Server>]) {
     let began = Instant::now();
     let node = nodes[0].as_ref().expect("a node");
     loop {
@@ -379,13 +487,9 @@ fn rest(lab: &Lab, nodes: &mut [Option<Server>]) {
         std::thread::sleep(Duration::from_millis(100));
     }
     // What is settled was in somebody's hands: nothing is lost on the way.
-    let seen: BTreeSet<String> = lab
-        .held
-        .lock()
-        .expect("a lock")
-        .iter()
-        .map(|held| held.id.clone())
-        .collect();
+    let mut seen = lab.seen.lock().expect("a lock").clone();
+    let held = lab.held.lock().expect("a lock").clone();
+    seen.extend(held.into_iter().map(|held| held.id));
     let acknowledged = lab.acknowledged.lock().expect("a lock").clone();
     let lost: Vec<&String> = acknowledged.difference(&seen).collect();
     assert!(lost.is_empty(), "never delivered: {lost:?}");

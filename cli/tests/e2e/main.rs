@@ -5,6 +5,7 @@ mod backup;
 mod cluster;
 mod cluster_rounds;
 mod commands;
+mod cutting_proxy;
 mod damage;
 mod edge;
 mod full_disk;

@@ -1,5 +1,6 @@
 //! A server whose store is a MongoDB database: killed, restarted on an empty folder, and left without MongoDB.
 
+use crate::cluster::relay_and_take_over;
 use crate::mongo_server::Server as MongoServer;
 use crate::server::{Server, run};
 use crate::shared_store::{lose_and_find, stop_and_kill, wait_until};
@@ -40,6 +41,13 @@ fn a_killed_server_goes_on_with_everything_also_elsewhere() {
     wait_until("the readable copy has everything", || {
         readable(&url) == published
     });
+}
+
+#[test]
+fn a_group_is_relayed_to_its_server_and_another_takes_over_when_it_is_killed() {
+    let mongo = MongoServer::start();
+    let url = mongo.fresh_url();
+    relay_and_take_over(|folder| start(&url, folder));
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn wire_node(info: NodeInfo) -> Node {
         is_this: info.is_asked,
         beat_ms: info.beat_ms,
         groups: info.groups,
+        relayed_groups: info.relayed_groups,
         applied: info.applied,
         lag: info.lag,
     }

@@ -128,8 +128,14 @@ impl LocalCopy for LogCopy {
     ) -> Answer<Outcomes, StoreFailed> {
         let inner = self.inner.clone();
         Box::pin(async move {
-            // Looking for client ids may need the disk.
-            let applied = in_place(|| inner.append(&batches, now_ms, position))?;
+            // Looking for client ids and keys may need the disk. Without that it takes less than handing on this thread's tasks.
+            let looks_up =
+                |batch: &Batch| batch.has_client_ids() || batch.has_expected_key_positions();
+            let applied = if batches.iter().any(looks_up) {
+                in_place(|| inner.append(&batches, now_ms, position))
+            } else {
+                inner.append(&batches, now_ms, position)
+            }?;
             applied.commit.await.map_err(failed)?;
             Ok(applied.outcomes)
         })

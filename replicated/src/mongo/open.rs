@@ -76,6 +76,8 @@ impl MongoLog {
             warning,
             log_id,
             max_message_bytes: MAX_MESSAGE_BYTES,
+            // Two would try to insert the same number.
+            max_in_flight: 1,
         };
         Ok(Self::new(&database, description, has_change_streams))
     }

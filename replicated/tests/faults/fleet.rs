@@ -116,7 +116,8 @@ async fn nodes_with_disks_stay_equal_while_the_log_is_trimmed() {
 
 async fn run(seed: u64) -> Outcome {
     let mut seeded = Seeded(seed);
-    let log = SimulatedLog::with_max_message_bytes(LOG_ID, 300 + seeded.below(600) as usize);
+    let log = SimulatedLog::with_max_message_bytes(LOG_ID, 300 + seeded.below(600) as usize)
+        .with_max_in_flight(1 + seeded.below(4) as usize);
     let mut nodes = Vec::new();
     for _ in 0..NODES {
         nodes.push(Node::new(&log, &mut seeded).await);

@@ -8,3 +8,4 @@ mod nodes;
 mod parts;
 mod snapshots;
 mod support;
+mod window;

@@ -19,11 +19,13 @@ impl Seeded {
     }
 
     pub(crate) fn fault(&mut self) -> Fault {
-        match self.below(12) {
+        match self.below(14) {
             0 => Fault::LostAnswer,
             1 => Fault::LostMessage,
             2 => Fault::Twice,
             3 => Fault::Late,
+            4 => Fault::Slow,
+            5 => Fault::Full,
             _ => Fault::None,
         }
     }
@@ -46,7 +48,8 @@ async fn copies_are_equal_and_nothing_acknowledged_is_lost_in_a_crash() {
 
 async fn run(seed: u64) {
     let mut seeded = Seeded(seed);
-    let log = SimulatedLog::with_max_message_bytes(seed, 300 + seeded.below(600) as usize);
+    let log = SimulatedLog::with_max_message_bytes(seed, 300 + seeded.below(600) as usize)
+        .with_max_in_flight(1 + seeded.below(4) as usize);
     let mut nodes = Vec::new();
     for _ in 0..3 {
         nodes.push(node(&log).await);

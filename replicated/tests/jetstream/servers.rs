@@ -50,7 +50,7 @@ impl Servers {
             let cluster = match count {
                 1 => String::new(),
                 _ => format!(
-                    "cluster {{ name: lab, listen: \"127.0.0.1:{cluster_port}\", routes: [{}] }}\n",
+                    "cluster {{ name: lab, listen: \"127.0.0.1:{cluster_port}\", no_advertise: true, routes: [{}] }}\n",
                     routes.join(",")
                 ),
             };
@@ -74,6 +74,11 @@ impl Servers {
         }
         started.wait_until_ready();
         started
+    }
+
+    /// The ports that their clients connect to. They tell clients of no others, so that a test can stand between.
+    pub(crate) fn ports(&self) -> Vec<u16> {
+        self.servers.iter().map(|server| server.port).collect()
     }
 
     /// `host:port` of each, with commas between.

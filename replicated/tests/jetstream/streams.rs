@@ -6,7 +6,7 @@ use prombus_replicated::nats::{JetStreamLog, NatsUrl, OpenStreamError};
 use prombus_replicated::{
     AppendError, Bounds, FollowError, MemoryCopy, Options, ReplicatedStore, SharedLog,
 };
-use prombus_store::{Batch, Durability, Store, SystemClock};
+use prombus_store::{Batch, Change, CommitError, Durability, Expect, Store, SystemClock};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,6 +129,71 @@ async fn a_full_stream_refuses_and_an_edited_one_is_not_opened() {
     let error = JetStreamLog::open(&url(&servers, "orders", ""), 5).await;
     let error = error.err().expect("it would forget");
     assert!(error.to_string().contains("max_age"), "{error}");
+}
+
+/// Commits that are under way at once on a stream that is full.
+const AT_ONCE: usize = 40;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_on_a_full_stream_refuses_says_why_and_goes_on_when_there_is_room() {
+    let servers = Servers::start(1, "");
+    let log = Arc::new(open(&servers, "orders").await);
+    let copy = Arc::new(MemoryCopy::new(5));
+    let options = Options::default();
+    let node = ReplicatedStore::open(log, copy, Arc::new(SystemClock), options).await;
+    let node = node.expect("it opens");
+    let context = context(&servers).await;
+    let stream = context.get_stream("orders").await.expect("a stream");
+    let mut config = stream.cached_info().config.clone();
+    config.max_bytes = 20_000;
+    context.update_stream(config.clone()).await.expect("edited");
+    let put = |key: String| {
+        let mut batch = Batch::new();
+        let value = vec![b'x'; 3_000].into();
+        let (key, expect) = (key.into(), Expect::Absent);
+        batch.change(Change::Put { key, value, expect });
+        node.commit(batch)
+    };
+    // One after the other, then many at once: each is stored, or refused for certain.
+    let mut stored = Vec::new();
+    for number in 0..20 {
+        match put(format!("k{number}")).await {
+            Ok(_) => stored.push(format!("k{number}")),
+            Err(CommitError::Unavailable { cause }) => {
+                assert!(cause.contains("maximum bytes"), "{cause}")
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!((1..20).contains(&stored.len()), "{}", stored.len());
+    let failed = node.status().failed.expect("it says why");
+    assert!(failed.contains("maximum bytes"), "{failed}");
+    let under_way: Vec<_> = (0..AT_ONCE)
+        .map(|number| put(format!("n{number}")))
+        .collect();
+    for refused in under_way {
+        let refused = refused.await.expect_err("it is full");
+        assert!(
+            matches!(refused, CommitError::Unavailable { .. }),
+            "{refused}"
+        );
+    }
+    config.max_bytes = -1;
+    context.update_stream(config).await.expect("edited");
+    let under_way: Vec<_> = (0..AT_ONCE)
+        .map(|number| put(format!("n{number}")))
+        .collect();
+    for (number, commit) in under_way.into_iter().enumerate() {
+        // Had a refused one been stored all the same, this one would find it.
+        commit.await.expect("there is room");
+        stored.push(format!("n{number}"));
+    }
+    assert_eq!(node.status().failed, None);
+    let found = node.list("").await.expect("a list");
+    let mut found: Vec<String> = found.iter().map(|(key, _)| key.to_string()).collect();
+    found.sort();
+    stored.sort();
+    assert_eq!(found, stored);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

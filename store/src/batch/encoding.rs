@@ -43,6 +43,12 @@ const TRIM: u8 = 3;
 const PUT: u8 = 4;
 const DELETE: u8 = 5;
 
+/// What encoding needs at most of a batch, an event, what it expects, and a change, without names, ids, values and texts.
+const MAX_BATCH_BYTES: usize = 64;
+const MAX_EVENT_BYTES: usize = 46;
+const MAX_EXPECTED_BYTES: usize = 20;
+const MAX_CHANGE_BYTES: usize = 100;
+
 /// The bytes are not a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid batch encoding at byte {at}")]
@@ -71,6 +77,26 @@ impl Batch {
             self.encode_event(event, topic.replace(event.topic), out);
         }
         put_bytes(out, text);
+    }
+
+    /// How many bytes [`Self::encode`] appends, or a few more.
+    pub fn max_encoded_bytes(&self) -> usize {
+        let names = self.topics.iter().map(|topic| topic.len() + 10);
+        let ids = self.client_ids.iter().map(|id| id.as_bytes().len() + 2);
+        let changes = self.changes.iter().map(|change| match change {
+            Change::PutTopic { topic, options, .. } => {
+                topic.len() + options.attributes.len() + MAX_CHANGE_BYTES
+            }
+            Change::DeleteTopic { topic } | Change::Trim { topic, .. } => {
+                topic.len() + MAX_CHANGE_BYTES
+            }
+            Change::Put { key, value, .. } => key.len() + value.len() + MAX_CHANGE_BYTES,
+            Change::Delete { key, .. } => key.len() + MAX_CHANGE_BYTES,
+        });
+        let expected = self.expected.len() * MAX_EXPECTED_BYTES;
+        let sum = names.chain(ids).chain(changes).sum::<usize>();
+        let events = self.memory.events.len() * MAX_EVENT_BYTES;
+        MAX_BATCH_BYTES + sum + expected + events + self.memory.text.len()
     }
 
     /// Takes a batch off the front of `bytes`.

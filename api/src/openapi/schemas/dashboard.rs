@@ -157,6 +157,10 @@ fn node() -> Value {
             ),
             ("groups", count("How many groups it served then.")),
             (
+                "relayed_groups",
+                count("How many groups it relayed its members of to other nodes then."),
+            ),
+            (
                 "applied",
                 count("The last commit of the shared log that was in its copy then."),
             ),

@@ -107,6 +107,7 @@ fn nodes() -> NodeList {
             is_this: true,
             beat_ms: 1,
             groups: 1,
+            relayed_groups: 1,
             applied: 1,
             lag: 1,
         }],

@@ -30,13 +30,13 @@ impl Owner {
             && self.is_caught_up()
     }
 
-    fn has_only_followers(&self) -> bool {
+    pub(super) fn has_only_followers(&self) -> bool {
         !self.members.is_empty() && self.members.iter().all(|member| member.follows_pattern)
     }
 
     /// Whether a member is served from as many topics as it may be, or from half of them while others wait: so there is
     /// room for many at a time, whose records are written together.
-    fn is_crowded(&self) -> bool {
+    pub(super) fn is_crowded(&self) -> bool {
         let most = self.core.options.pattern_topics;
         self.members.iter().any(|member| {
             let joined = member.subscriber.attached_groups();
@@ -90,7 +90,7 @@ impl Owner {
 
     /// Lets go of the members. Their followers look at the topic once more, so that nothing that came meanwhile is
     /// missed.
-    fn leave_followers(&mut self) {
+    pub(super) fn leave_followers(&mut self) {
         self.reservations.clear();
         self.inbox.sleep(self.state.cursor(), self.incarnation);
         for member in std::mem::take(&mut self.members) {

@@ -80,7 +80,8 @@ impl Owner {
             id: join.member,
             subscriber: join.subscriber,
             ack_timeout_ms,
-            follows_pattern: join.pattern.is_some(),
+            // The follower of a relayed one is with its own node, which leaves when there is nothing to do.
+            follows_pattern: join.pattern.is_some() && join.via.is_none(),
             via: join.via,
         });
         Ok(Membership {

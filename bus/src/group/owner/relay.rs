@@ -27,6 +27,8 @@ use tokio::time::Instant;
 
 /// How long it rests where the other node cannot be reached.
 const DIAL_REST: Duration = Duration::from_millis(200);
+/// How long a relay waits for something to deliver to followers of a pattern before it makes room for their other topics.
+const CROWDED_REST_MS: u64 = 500;
 /// How long it rests where the group can be neither taken nor relayed.
 const LOAD_REST: Duration = Duration::from_millis(500);
 
@@ -139,8 +141,8 @@ impl Owner {
             let member = &self.members[at];
             let untaken = member.subscriber.reclaim(member.id, |_| true);
             self.state.release(member.id, &untaken);
-            if self.members[at].via.is_some() || self.members[at].follows_pattern {
-                // Their own node finds the next owner, and their follower the next topic.
+            if self.members[at].via.is_some() {
+                // Their own node finds the next owner.
                 let member = self.members.remove(at);
                 member.subscriber.credit.dequeue(&self.inbox);
                 member
@@ -193,9 +195,11 @@ impl Owner {
             };
         };
         tracing::info!(topic = %self.name.topic, group = %self.name.group, node = %elsewhere.node, "relaying a group's members");
+        let counted = self.core.nodes.as_ref().map(Nodes::count_relayed);
         self.begin_link();
         let relayed = self.serve_link(&sender, &mut receiver).await;
         self.end_link();
+        drop(counted);
         tracing::info!(topic = %self.name.topic, group = %self.name.group, node = %elsewhere.node, "the relay's link ended");
         relayed
     }
@@ -219,8 +223,16 @@ impl Owner {
             if self.is_relay_idle() && self.say_goodbye(sender).await {
                 return Relayed::Retired;
             }
+            if self.is_relay_dormant(now_ms) && self.say_goodbye(sender).await {
+                self.leave_followers();
+                return Relayed::Retired;
+            }
             let silent_at = heard + LINK_SILENT;
             let expiry_ms = self.relay_mut().expiry_ms;
+            let expiry_ms = expiry_ms
+                .into_iter()
+                .chain(self.relay_dormant_at_ms())
+                .min();
             let expiry_at = expiry_ms.map_or(silent_at, |at_ms| {
                 Instant::now() + Duration::from_millis(at_ms.saturating_sub(now_ms))
             });
@@ -317,6 +329,7 @@ impl Owner {
             start_at: StartAt::Latest,
             held: held.collect(),
             settings: WireSettings::with_ack_timeout(member.ack_timeout_ms),
+            pattern: None,
         }
     }
 
@@ -384,6 +397,29 @@ impl Owner {
         *clock = Some(clock.map_or(behind_ms, |least| least.min(behind_ms)));
     }
 
+    /// Whether all members follow a pattern and there was nothing to do for them for a while, or others of their topics wait.
+    fn is_relay_dormant(&mut self, now_ms: u64) -> bool {
+        let relay = self.relay.get_or_insert_default();
+        let is_at_rest =
+            relay.held.is_empty() && relay.grants.is_empty() && relay.requests.is_empty();
+        if !is_at_rest || !self.has_only_followers() || self.inbox.has_commands() {
+            self.idle_since_ms = None;
+            return false;
+        }
+        self.idle_since_ms.get_or_insert(now_ms);
+        self.relay_dormant_at_ms()
+            .is_some_and(|at_ms| at_ms <= now_ms)
+    }
+
+    /// When it leaves the other node, should nothing happen until then.
+    fn relay_dormant_at_ms(&self) -> Option<u64> {
+        if self.is_crowded() {
+            Some(self.idle_since_ms?.saturating_add(CROWDED_REST_MS))
+        } else {
+            self.dormant_at_ms()
+        }
+    }
+
     /// Whether there is nothing left to relay.
     fn is_relay_idle(&mut self) -> bool {
         self.members.is_empty()
@@ -395,7 +431,7 @@ impl Owner {
     async fn say_goodbye(&mut self, sender: &LinkSender) -> bool {
         let now_ms = self.now_ms();
         self.drain_relayed(now_ms);
-        if !self.members.is_empty() && !self.core.is_closed() {
+        if !self.members.is_empty() && !self.core.is_closed() && !self.is_relay_dormant(now_ms) {
             return false;
         }
         if !self.core.is_closed() && !self.retire() {

@@ -1,5 +1,6 @@
 //! This node among the others: its beats, and what it sees of theirs.
 
+use super::absent::{Absent, FORGOTTEN_AFTER_MS};
 use super::record::{NODE_PREFIX, NodeRecord, OwnerRecord, node_key, parse_node_key};
 use super::validity::Validity;
 use super::watch::{Standing, Watch};
@@ -41,6 +42,8 @@ pub struct NodeInfo {
     pub beat_ms: u64,
     /// How many groups it served then.
     pub groups: u64,
+    /// How many groups it relayed its members of to other nodes then.
+    pub relayed_groups: u64,
     /// The last commit of the shared log that was in its copy then.
     pub applied: u64,
     /// How many commits that it had heard of were not in its copy yet.
@@ -61,6 +64,10 @@ pub(crate) struct Nodes {
     /// Wakes the task when there is an owner again, or something new to tell.
     wanted: Arc<Notify>,
     watch: tokio::sync::Mutex<Watch>,
+    /// Which nodes are to be forgotten.
+    absent: Mutex<Absent>,
+    /// How many groups have members here and are served elsewhere.
+    relayed: AtomicUsize,
     /// Where this node is reached, and who tells whether others are gone.
     introduction: Mutex<Introduction>,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -72,6 +79,15 @@ struct Introduction {
     probe: Option<Arc<dyn NodeProbe>>,
     /// What opens links to other nodes, and a secret for a store that has none.
     links: Option<(Arc<dyn NodeDialer>, String)>,
+}
+
+/// A group whose members here are served elsewhere.
+pub(crate) struct Relaying(Arc<Nodes>);
+
+impl Drop for Relaying {
+    fn drop(&mut self) {
+        self.0.relayed.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// An owner, for as long as which this node beats.
@@ -101,6 +117,8 @@ impl Nodes {
             holders: AtomicUsize::new(0),
             wanted: Arc::new(Notify::new()),
             watch: tokio::sync::Mutex::default(),
+            absent: Mutex::default(),
+            relayed: AtomicUsize::new(0),
             introduction: Mutex::default(),
             task: Mutex::default(),
         });
@@ -140,6 +158,7 @@ impl Nodes {
                 is_asked,
                 beat_ms: record.sent_ms,
                 groups: record.groups,
+                relayed_groups: record.relayed_groups,
                 applied,
                 lag,
             }
@@ -159,6 +178,51 @@ impl Nodes {
             self.wanted.notify_one();
         }
         Hold(self.clone())
+    }
+
+    /// Counts a group as relayed.
+    pub(crate) fn count_relayed(self: &Arc<Self>) -> Relaying {
+        self.relayed.fetch_add(1, Ordering::AcqRel);
+        Relaying(self.clone())
+    }
+
+    /// Takes the records of nodes away that were not heard of for long, unless they beat at this moment.
+    async fn forget_absent(&self) {
+        let now_ms = self.clock.monotonic_ms();
+        if !lock(&self.absent).is_due(now_ms) {
+            return;
+        }
+        let Ok(stored) = self.store.list(NODE_PREFIX).await else {
+            return;
+        };
+        let records: Vec<(u64, u64, NodeRecord)> = stored
+            .into_iter()
+            .filter_map(|(key, keyed)| {
+                let record = serde_json::from_slice(&keyed.value).ok()?;
+                Some((parse_node_key(&key)?, keyed.version, record))
+            })
+            .collect();
+        let seen = records.iter().map(|(node, _, record)| (*node, record));
+        let forgotten = lock(&self.absent).look(seen, now_ms);
+        for (node, version, record) in &records {
+            if *node == self.me.node || !forgotten.contains(node) {
+                continue;
+            }
+            let mut batch = Batch::new();
+            batch.change(Change::Delete {
+                key: node_key(*node),
+                expect: Expect::Version(*version),
+            });
+            if self.store.commit(batch).await.is_ok() {
+                let url = record.url.as_deref().unwrap_or_default();
+                tracing::info!(
+                    node = format!("{node:016x}"),
+                    url,
+                    silent_ms = FORGOTTEN_AFTER_MS,
+                    "a node without a beat is forgotten"
+                );
+            }
+        }
     }
 
     /// The stretch of valid beats that goes on.
@@ -303,6 +367,7 @@ impl Nodes {
             beat: self.next_beat.fetch_add(1, Ordering::Relaxed),
             sent_ms: self.clock.now_ms(),
             groups: self.holders.load(Ordering::Acquire) as u64,
+            relayed_groups: self.relayed.load(Ordering::Acquire) as u64,
             applied: copy.applied,
             lag: copy.lag(),
             url,
@@ -335,6 +400,7 @@ impl Drop for Nodes {
 async fn beat(nodes: Weak<Nodes>, wanted: Arc<Notify>) {
     while let Some(alive) = nodes.upgrade() {
         alive.send_beat().await;
+        alive.forget_absent().await;
         let rest_ms = match alive.holders.load(Ordering::Acquire) {
             0 => IDLE_BEAT_MS,
             _ => BEAT_MS,

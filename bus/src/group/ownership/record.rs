@@ -76,6 +76,9 @@ pub(crate) struct NodeRecord {
     /// When the beat was sent, by the node's own clock, in epoch milliseconds. Only people compare it.
     #[serde(default)]
     pub(crate) sent_ms: u64,
+    /// How many groups it relays its members of to other nodes.
+    #[serde(default)]
+    pub(crate) relayed_groups: u64,
     /// How many groups the node serves.
     #[serde(default)]
     pub(crate) groups: u64,

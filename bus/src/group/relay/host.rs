@@ -272,7 +272,7 @@ impl Host {
                 subscriber: subscriber.clone(),
                 start_at: join.start_at.clone(),
                 settings: settings.clone(),
-                pattern: None,
+                pattern: join.pattern.clone(),
                 via: Some((self.via, self.node_name.clone())),
                 held: held.clone(),
                 replaces,

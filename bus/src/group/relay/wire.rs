@@ -2,7 +2,7 @@
 
 use super::errors::{WireAckPublishError, WireGroupError, WireSettleError};
 use crate::filter::{FieldFilter, Filter};
-use crate::group::command::Seek;
+use crate::group::command::{PatternDefaults, Seek};
 use crate::group::explain::Explanation;
 use crate::group::info::{GroupInfo, SeekEffect};
 use crate::group::settings::{Ordering, SettingsRequest};
@@ -172,6 +172,9 @@ pub(crate) struct WireJoin {
     pub(crate) start_at: StartAt,
     pub(crate) settings: WireSettings,
     pub(crate) held: Vec<WireHeld>,
+    /// Where it joins through a pattern.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pattern: Option<PatternDefaults>,
 }
 
 /// What a member says about the group.

@@ -157,6 +157,7 @@ proptest! {
         let mut bytes = Vec::new();
         one.encode(&mut bytes);
         let first_bytes = bytes.len();
+        prop_assert!(first_bytes <= one.max_encoded_bytes());
         other.encode(&mut bytes);
         let mut rest = &bytes[..];
         let decoded = Batch::decode(&mut rest).expect("a batch");

@@ -185,12 +185,11 @@ impl Owner {
         }
     }
 
-    /// A member joins. Followers of a pattern stand by instead, and a filter function cannot leave its process; what comes from
-    /// another node is not relayed a second time.
+    /// A member joins. A filter function cannot leave its process, and what comes from another node is not relayed a second
+    /// time.
     fn join_relayed(&mut self, join: Box<Join>, reply: Reply<Membership>) {
         let settings = WireSettings::of(&join.settings);
-        let may_relay = join.via.is_none() && join.pattern.is_none();
-        let Some(settings) = settings.filter(|_| may_relay) else {
+        let Some(settings) = settings.filter(|_| join.via.is_none()) else {
             return drop(reply.send(Err(self.elsewhere())));
         };
         let (limit, is_open) = (join.subscriber.credit.limit(), join.subscriber.is_open());
@@ -203,6 +202,7 @@ impl Owner {
             start_at: join.start_at.clone(),
             settings,
             held: Vec::new(),
+            pattern: join.pattern.clone(),
         };
         self.relay_mut().credits.insert(member, (limit, is_open));
         let request = self.request(Request::Join(join, reply));
@@ -298,7 +298,7 @@ impl Owner {
                     id: join.member,
                     subscriber: join.subscriber,
                     ack_timeout_ms: join.settings.ack_timeout_ms,
-                    follows_pattern: false,
+                    follows_pattern: join.pattern.is_some(),
                     via: None,
                 });
                 Ok(Membership {
