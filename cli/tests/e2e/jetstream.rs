@@ -2,7 +2,8 @@
 
 use crate::nats_servers::Servers;
 use crate::server::{Server, run};
-use crate::shared_store::{lose_and_find, stop_and_kill};
+use crate::shared_store::{lose_and_find, stop_and_kill, wait_until};
+use serde_json::Value;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -31,6 +32,53 @@ fn without_nats_publishing_fails_reading_goes_on_and_it_comes_back() {
         |servers| servers.kill(0),
         |servers| servers.restart(0),
     );
+}
+
+#[test]
+fn a_server_that_is_killed_while_it_makes_a_snapshot_goes_on_and_makes_another() {
+    let servers = Servers::start(1, "");
+    let growth = "copy=copy&snapshot_bytes=1MiB&absent=1";
+    let store = format!("nats://{}/orders?{growth}", servers.hosts());
+    let new_folder = || Arc::new(TempDir::new().expect("a folder"));
+    let start = |folder| Server::start_in(folder, &["--store", &store]);
+    let body = format!("\"{}\"", "x".repeat(50_000));
+    let mut published = Vec::new();
+    let mut publish = |server: &Server| {
+        for _ in 0..40 {
+            let id = published.len().to_string();
+            let (status, said) = server.post(&format!("/publish/orders?id={id}"), &body);
+            assert_eq!(status, 200, "{said}");
+            published.push(id);
+        }
+        published.clone()
+    };
+    let mut server = start(new_folder());
+    for _ in 0..3 {
+        let published = publish(&server);
+        wait_until("a snapshot is begun", || {
+            server.logged().contains("a snapshot is made")
+        });
+        server = start(server.kill());
+        assert_eq!(exported(&server), published);
+    }
+    let published = publish(&server);
+    wait_until("one is stored", || {
+        server.logged().contains("a snapshot is stored")
+    });
+    let new = start(new_folder());
+    assert!(new.logged().contains("the copy is made from a snapshot"));
+    assert_eq!(exported(&new), published);
+}
+
+/// Ids of all events, in their order, however large they are.
+fn exported(server: &Server) -> Vec<String> {
+    let (status, said) = server.get("/export?topic=orders&ndjson=1");
+    assert_eq!(status, 200, "{said}");
+    let id = |line: &str| {
+        let event: Value = serde_json::from_str(line).expect("JSON");
+        event["id"].as_str().expect("an id").to_owned()
+    };
+    said.lines().map(id).collect()
 }
 
 #[test]
