@@ -185,7 +185,7 @@ fn object(rules: &ObjectRules, cursor: &mut Cursor<'_>, depth: usize) -> Option<
         let name = name.plain()?;
         match find(&rules.names, name, next) {
             Some(at) => {
-                // Of a name that comes twice the last value counts.
+                // One that comes twice is refused with the reason.
                 (seen & (1 << at) == 0).then_some(())?;
                 seen |= 1 << at;
                 next = at + 1;
