@@ -4,6 +4,7 @@
 //! structs, except where stored records are copied into them as they are.
 
 mod age;
+mod atomic;
 mod body;
 mod bulk;
 mod cursors;
@@ -29,6 +30,7 @@ mod state;
 mod topics;
 
 pub use age::Age;
+pub use atomic::{PublishAtomic, PublishAtomicReply};
 pub use body::Body;
 pub use bulk::{BulkReply, LineError};
 pub use cursors::{Cursor, CursorList, Lag, Seek, SeekReply};
@@ -63,7 +65,7 @@ pub use schemas::{
 pub use settle::{FailedId, PublishedEvent, SettleReply};
 pub use shadow::{Pace, Shadow, ShadowReply};
 pub use state::{ListPage, ListQuery, StateItem, StateText, write_list_page};
-pub use topics::{Durability, TopicConfig, TopicInfo, TopicList};
+pub use topics::{Durability, SnapshotReply, TopicConfig, TopicInfo, TopicList};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! The prombus binary: the server, and everything one does with it from a shell. Data goes to stdout, everything else
 //! to stderr; an error says what to do next and exits with 1, a wrong call with 2.
 
+mod arguments;
 mod backup;
 mod commands;
 mod completion;
@@ -41,7 +42,8 @@ const CLI_ERROR: &str = "cli_error";
 fn main() -> ExitCode {
     // Ends here where a shell asks for completions.
     CompleteEnv::with_factory(commands::Cli::command).complete();
-    let cli = commands::Cli::parse();
+    let words = std::env::args_os().collect();
+    let cli = commands::Cli::parse_from(arguments::server_flags_behind_command(words));
     let format = cli.format();
     match cli.run() {
         Ok(code) => code,

@@ -85,6 +85,18 @@ pub(crate) struct RemoteArgs {
     pub(crate) client_key: Option<PathBuf>,
 }
 
+/// No reply came; what to look at depends on why.
+fn unreachable(url: &str, error: &str) -> anyhow::Error {
+    let advice = if error.contains("UnknownIssuer") {
+        "Its certificate is of an authority that this machine does not trust; --ca or PROMBUS_CA names a file with it"
+    } else if error.contains("invalid peer certificate") {
+        "A server is there, but not with a certificate for this name and time"
+    } else {
+        "Is a server running there? `prombus serve` starts one; --url or PROMBUS_URL names another"
+    };
+    anyhow!("no reply from {url}: {error}. {advice}")
+}
+
 /// An error reply of the server, with advice.
 #[derive(Debug)]
 pub(crate) struct ApiError {
@@ -307,13 +319,8 @@ impl Remote {
         let request = request
             .body(body)
             .with_context(|| format!("invalid server URL {}", self.url))?;
-        let response = self.agent.run(request).map_err(|error| {
-            anyhow!(
-                "no reply from {}: {error}. Is a server running there? `prombus serve` starts one; \
-                 --url or PROMBUS_URL names another",
-                self.url
-            )
-        })?;
+        let response = self.agent.run(request);
+        let response = response.map_err(|error| unreachable(&self.url, &error.to_string()))?;
         if response.status().is_success() {
             Ok(response)
         } else {

@@ -8,8 +8,8 @@ use crate::http_client::{ask, bad_reply, send};
 use http::Method;
 use prombus_api::http::{
     Body as _, Cursor, CursorList, Explanation, GroupChange, GroupInfo, GroupList, GroupQuery, Lag,
-    NamedGroup, Node, NodeList, Seek, SeekReply, Shadow, ShadowReply, TopicConfig, TopicInfo,
-    TopicList,
+    NamedGroup, Node, NodeList, Seek, SeekReply, Shadow, ShadowReply, SnapshotReply, TopicConfig,
+    TopicInfo, TopicList,
 };
 use prombus_api::options::Position;
 
@@ -21,6 +21,18 @@ impl Client {
         config: &TopicConfig,
     ) -> Result<(), RequestError> {
         let target = topic_target(topic, "")?;
+        let reply = send(self.core(), Method::PUT, &target, config.to_json()).await;
+        reply.map(drop)
+    }
+
+    /// Changes how a topic is kept, also the number of its partitions although events are stored: keys move to other
+    /// partitions from here on.
+    pub async fn repartition_topic(
+        &self,
+        topic: &str,
+        config: &TopicConfig,
+    ) -> Result<(), RequestError> {
+        let target = topic_target(topic, "?force=1")?;
         let reply = send(self.core(), Method::PUT, &target, config.to_json()).await;
         reply.map(drop)
     }
@@ -42,6 +54,14 @@ impl Client {
         let target = topic_target(topic, "/purge")?;
         let reply = send(self.core(), Method::POST, &target, Vec::new()).await;
         reply.map(drop)
+    }
+
+    /// Brings the snapshot of a topic up to date now, and says up to which position it is. The server does this by itself
+    /// every `snapshot_interval`.
+    pub async fn snapshot(&self, topic: &str) -> Result<u64, RequestError> {
+        let target = topic_target(topic, "/snapshot")?;
+        let reply: SnapshotReply = ask(self.core(), Method::POST, &target, Vec::new()).await?;
+        Ok(reply.seq)
     }
 
     /// Removes a topic with its events and groups.

@@ -116,6 +116,22 @@ pub enum PublishError {
     Ended(#[from] Arc<ConnectError>),
 }
 
+/// A batch that was to be published as a whole was not.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PublishAtomicError {
+    /// One of its events cannot be sent. Nothing was.
+    #[error("event {at} of the batch: {error}")]
+    NotPublished {
+        /// Its place.
+        at: usize,
+        /// What is wrong with it.
+        error: PublishError,
+    },
+    /// The request failed.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
 /// Why a request failed. Requests go over HTTP and are not sent again by themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RequestError {
@@ -295,6 +311,16 @@ impl PublishError {
         match self {
             Self::Refused(error) => error.retry_after_ms,
             _ => None,
+        }
+    }
+}
+
+impl PublishAtomicError {
+    /// The word to branch on: the server's, or one of the client's own.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::NotPublished { error, .. } => error.code(),
+            Self::Request(error) => error.code(),
         }
     }
 }

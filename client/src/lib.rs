@@ -64,8 +64,8 @@ mod typed;
 pub use client::Client;
 pub use consumer::{Consumer, PartitionHooks};
 pub use error::{
-    AckPublishError, BadUrl, BadValue, ConnectError, FollowError, PublishError, RequestError,
-    ServerError, SettleError, StateMoved, SubscribeError, TopicReplaced,
+    AckPublishError, BadUrl, BadValue, ConnectError, FollowError, PublishAtomicError, PublishError,
+    RequestError, ServerError, SettleError, StateMoved, SubscribeError, TopicReplaced,
 };
 pub use exactly_once::ExactlyOnce;
 pub use options::{ClientOptions, Reconnect, TlsOptions};

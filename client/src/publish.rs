@@ -2,6 +2,7 @@
 //!
 //! A publish that finds room is on its way when the call returns, in the order of the calls.
 
+mod atomic;
 mod batch;
 mod encode;
 mod future;

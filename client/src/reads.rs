@@ -53,6 +53,21 @@ impl Client {
         Ok(self.latest_of(&query).await?.events.pop())
     }
 
+    /// The latest event of a key, which is a tombstone where the key was deleted and that is still known.
+    pub async fn latest_or_tombstone(
+        &self,
+        topic: &str,
+        key: &str,
+    ) -> Result<Option<Event>, RequestError> {
+        let query = LatestQuery {
+            topic: topic.to_owned(),
+            keys: vec![key.to_owned()],
+            tombstones: true,
+            ..LatestQuery::default()
+        };
+        Ok(self.latest_of(&query).await?.events.pop())
+    }
+
     /// The latest event of each key behind `after`, at most `limit` of them.
     pub async fn latest_page(
         &self,
@@ -73,6 +88,20 @@ impl Client {
     pub async fn list(&self, topic: &str, query: &ListQuery) -> Result<ListPage, RequestError> {
         let target = format!("/list/{}?{}", topic_part(topic)?, query.to_query());
         ask(self.core(), Method::GET, &target, Vec::new()).await
+    }
+
+    /// The states of keys as of a time in epoch milliseconds, in pages as `query` has them.
+    pub async fn table_at(
+        &self,
+        topic: &str,
+        at_ts: u64,
+        query: &ListQuery,
+    ) -> Result<ListPage, RequestError> {
+        let query = ListQuery {
+            at: Some(at_ts),
+            ..query.clone()
+        };
+        self.list(topic, &query).await
     }
 
     /// The state of a key as of a time in epoch milliseconds: `None` where it was not there, or deleted.

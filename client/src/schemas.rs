@@ -6,7 +6,8 @@ use crate::error::RequestError;
 use crate::http_client::{ask, send};
 use http::Method;
 use prombus_api::http::{
-    RegisteredSchema, SchemaCheck, SchemaList, SchemaQuery, SchemaSummary, TopicSchemas,
+    RegisteredSchema, SchemaCheck, SchemaList, SchemaQuery, SchemaSummary, SchemaVersion,
+    TopicSchemas,
 };
 
 impl Client {
@@ -19,6 +20,20 @@ impl Client {
     /// All versions of a topic's schema.
     pub async fn schemas(&self, topic: &str) -> Result<TopicSchemas, RequestError> {
         let target = format!("/schemas/{}", topic_part(topic)?);
+        ask(self.core(), Method::GET, &target, Vec::new()).await
+    }
+
+    /// One version of a topic's schema, or the latest.
+    pub async fn schema(
+        &self,
+        topic: &str,
+        version: Option<u32>,
+    ) -> Result<SchemaVersion, RequestError> {
+        let version = match version {
+            Some(version) => version,
+            None => self.schemas(topic).await?.latest,
+        };
+        let target = format!("/schemas/{}/{version}", topic_part(topic)?);
         ask(self.core(), Method::GET, &target, Vec::new()).await
     }
 

@@ -1,6 +1,7 @@
 //! An event that is published together with other versions of itself, each in its own topic: all are stored, or none.
 
 use crate::api_error::ApiError;
+use crate::batch_spans::BatchSpans;
 use crate::gateway::Gateway;
 use crate::to_bus::to_bus_publish_options;
 use prombus::error::NotPublished;
@@ -17,6 +18,7 @@ pub(crate) struct Versions {
     batch: PublishBatch,
     topics: Vec<Arc<str>>,
     bytes: usize,
+    spans: BatchSpans,
 }
 
 /// What is stored of them.
@@ -55,14 +57,18 @@ impl Versions {
         let mut batch = gateway.bus.batch();
         batch.add(&topic, payload, &first);
         let mut bytes = payload.len();
+        let mut spans = BatchSpans::default();
+        spans.add(gateway, &topic, &options.headers);
         for (topic, also) in topics.iter().zip(&options.also_publish) {
             batch.add(topic, &also.payload, &shared);
             bytes += also.payload.len();
+            spans.add(gateway, topic, &options.headers);
         }
         Self {
             batch,
             topics: [topic].into_iter().chain(topics).collect(),
             bytes,
+            spans,
         }
     }
 
@@ -74,6 +80,7 @@ impl Versions {
     /// Stores them, and says where each is, the event itself first.
     pub(crate) async fn publish(self, gateway: &Gateway) -> Result<StoredVersions, ApiError> {
         let stored = gateway.bus.publish_atomic(self.batch).await;
+        self.spans.end_atomic(gateway, &stored);
         let stored = stored.map_err(blame)?;
         for (topic, published) in self.topics.iter().zip(&stored) {
             if !published.duplicate {

@@ -27,6 +27,7 @@ mod nodes;
 mod pages;
 mod parameters;
 mod publish;
+mod publish_atomic;
 mod pull;
 mod redrive;
 mod reply;
@@ -93,6 +94,10 @@ const fn open(path: &'static str, methods: &'static [(Method, Handler)]) -> Rout
 /// Every route. GET handlers serve HEAD too.
 const ROUTES: &[Route] = &[
     route(
+        "/publish",
+        &[(Method::POST, |call| Box::pin(publish_atomic::publish(call)))],
+    ),
+    route(
         "/publish/{topic}",
         &[(Method::POST, |call| Box::pin(publish::publish(call)))],
     ),
@@ -145,6 +150,10 @@ const ROUTES: &[Route] = &[
     route(
         "/topics/{topic}/purge",
         &[(Method::POST, |call| Box::pin(topics::purge(call)))],
+    ),
+    route(
+        "/topics/{topic}/snapshot",
+        &[(Method::POST, |call| Box::pin(topics::snapshot(call)))],
     ),
     route(
         "/schemas",

@@ -22,6 +22,7 @@
 mod also_publish;
 mod api_error;
 pub mod auth;
+mod batch_spans;
 mod cloudevents;
 mod credentials;
 mod error_log;

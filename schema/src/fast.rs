@@ -193,7 +193,7 @@ fn object(rules: &ObjectRules, cursor: &mut Cursor<'_>, depth: usize) -> Option<
             fits(&rules.others, cursor, depth)?;
             continue;
         };
-        // Of a name that comes twice the last value counts.
+        // One that comes twice is refused with the reason.
         (seen & (1 << at) == 0).then_some(())?;
         seen |= 1 << at;
         place = at + 1;

@@ -10,6 +10,7 @@ mod cost;
 mod document;
 mod fast;
 mod subset;
+mod unique;
 mod upcast;
 mod validator;
 

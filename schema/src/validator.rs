@@ -4,6 +4,7 @@
 use crate::cost::max_depth;
 use crate::document::{InvalidSchema, Schema};
 use crate::fast::FastSchema;
+use crate::unique;
 use jsonschema::{Draft, PatternOptions, ValidationOptions};
 use serde_json::Value;
 use std::fmt;
@@ -49,12 +50,12 @@ impl Validator {
         })
     }
 
-    /// Holds JSON text against the schema.
+    /// Holds JSON text against the schema. A text that gives a name of the schema twice does not fit.
     pub fn check(&self, payload: &str) -> Result<(), Invalid> {
         if self.fast.as_ref().is_some_and(|fast| fast.fits(payload)) {
             return Ok(());
         }
-        let value = serde_json::from_str(payload).map_err(|error| Invalid {
+        let value = unique::parse(payload).map_err(|error| Invalid {
             path: String::new(),
             reason: error.to_string(),
         })?;

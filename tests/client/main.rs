@@ -5,6 +5,7 @@
 mod ack_publish;
 mod admin;
 mod connectors;
+mod ephemeral;
 mod exactly_once;
 mod partitions;
 mod registry;

@@ -1,7 +1,9 @@
 //! Schemas, schedules, shadow groups, comparisons and searches through the client.
 
 use super::*;
-use prombus_client::{DiffQuery, FindBy, FindQuery, Pace, SchedulesQuery, Shadow};
+use prombus_client::{
+    DiffQuery, FindBy, FindQuery, ListQuery, Pace, SchedulesQuery, Shadow, TopicConfig,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn schemas_are_checked_registered_read_and_removed() {
@@ -23,6 +25,15 @@ async fn schemas_are_checked_registered_read_and_removed() {
         assert_eq!(refused.unwrap_err().code(), "schema_incompatible");
         let schemas = within(client.schemas("t")).await.unwrap();
         assert_eq!((schemas.latest, schemas.versions.len()), (1, 1));
+        for version in [None, Some(1)] {
+            let schema = within(client.schema("t", version)).await.unwrap();
+            assert_eq!(
+                (schema.version, schema.schema["type"].as_str()),
+                (1, Some("number"))
+            );
+        }
+        let missing = within(client.schema("t", Some(7))).await.unwrap_err();
+        assert_eq!(missing.code(), "unknown_schema");
         assert_eq!(within(client.all_schemas()).await.unwrap()[0].topic, "t");
         within(client.remove_schema("t", None)).await.unwrap();
         let gone = within(client.schemas("t")).await.unwrap_err();
@@ -117,6 +128,10 @@ async fn states_are_compared() {
         for (at_ts, expected) in [(500, None), (1_500, Some(1)), (2_500, Some(2))] {
             let state = within(client.state_at("t", "k", at_ts)).await.unwrap();
             assert_eq!(state.map(|state| state.seq), expected, "at {at_ts}");
+            let all = ListQuery::default();
+            let table = within(client.table_at("t", at_ts, &all)).await;
+            let table = table.unwrap().items;
+            assert_eq!(table.first().map(|state| state.seq), expected, "at {at_ts}");
         }
         let query = DiffQuery {
             from: 1_500,
@@ -164,4 +179,91 @@ async fn events_are_found_by_header() {
     let seqs: Vec<u64> = found.events.iter().map(|event| event.seq()).collect();
     assert_eq!(seqs, [2]);
     server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_is_published_as_a_whole_or_not_at_all() {
+    on_both(|server| async move {
+        let client = server.client().await;
+        let mut batch = client.batch();
+        let own = PublishOptions {
+            id: Some("first"),
+            key: Some("k"),
+            ..PLAIN
+        };
+        batch
+            .add("a", r#"{"n":1}"#, &own)
+            .add_value("b", &2, &PLAIN);
+        let stored = within(client.publish_atomic(batch)).await.unwrap();
+        let places: Vec<u64> = stored.iter().map(|event| event.seq).collect();
+        assert_eq!((places, stored[0].id.as_str()), (vec![1, 1], "first"));
+
+        let behind = PublishOptions {
+            expect_seq: Some(9),
+            ..PLAIN
+        };
+        let mut batch = client.batch();
+        batch.add("a", "1", &PLAIN).add("b", "2", &behind);
+        let refused = within(client.publish_atomic(batch)).await.unwrap_err();
+        assert_eq!(refused.code(), "seq_mismatch");
+        assert!(refused.to_string().contains("publish[1]"), "{refused}");
+        assert_eq!(within(client.topic("a")).await.unwrap().tail_seq, 1);
+
+        let mut batch = client.batch();
+        batch.add("a", "{", &PLAIN);
+        let refused = within(client.publish_atomic(batch)).await.unwrap_err();
+        assert_eq!(refused.code(), "bad_json");
+        let empty = within(client.publish_atomic(client.batch())).await;
+        assert_eq!(empty.unwrap_err().code(), "bad_frame");
+
+        let mut batch = client.batch();
+        batch.add("a", r#"{"n":1}"#, &own);
+        let again = within(client.publish_atomic(batch)).await.unwrap();
+        assert!(again[0].duplicate);
+        server.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn snapshots_tombstones_and_partitions_are_as_in_process() {
+    on_both(|server| async move {
+        let client = server.client().await;
+        let config = TopicConfig {
+            snapshot_topic: Some("t.snapshot".to_owned()),
+            partitions: Some(2),
+            ..TopicConfig::default()
+        };
+        within(client.configure_topic("t", &config)).await.unwrap();
+        let keyed = PublishOptions {
+            key: Some("k"),
+            ..PLAIN
+        };
+        within(client.publish("t", &1, &keyed)).await.unwrap();
+        assert_eq!(within(client.snapshot("t")).await.unwrap(), 1);
+        assert!(within(client.topic("t.snapshot")).await.unwrap().tail_seq > 0);
+        within(client.publish("u", &1, &PLAIN)).await.unwrap();
+        let none = within(client.snapshot("u")).await.unwrap_err();
+        assert_eq!(none.code(), "bad_frame");
+
+        within(client.publish_text("t", "null", &keyed))
+            .await
+            .unwrap();
+        assert!(within(client.latest("t", "k")).await.unwrap().is_none());
+        let tombstone = within(client.latest_or_tombstone("t", "k")).await.unwrap();
+        assert_eq!(tombstone.map(|event| event.seq()), Some(2));
+        let unknown = within(client.latest_or_tombstone("t", "none")).await;
+        assert!(unknown.unwrap().is_none());
+
+        let more = TopicConfig {
+            partitions: Some(3),
+            ..config
+        };
+        assert!(within(client.configure_topic("t", &more)).await.is_err());
+        within(client.repartition_topic("t", &more)).await.unwrap();
+        let info = within(client.topic("t")).await.unwrap();
+        assert_eq!(info.config.partitions, Some(3));
+        server.stop().await;
+    })
+    .await;
 }

@@ -59,7 +59,7 @@ const ROOMS: &[Room] = &[
         folder: "schema",
         uses: Uses::Only(&[]),
         libraries: Some(Libraries {
-            always: &["jsonschema", "serde_json", "thiserror"],
+            always: &["jsonschema", "serde", "serde_json", "thiserror"],
             optional: &[],
         }),
     },

@@ -20,6 +20,8 @@ pub struct LatestQuery {
     pub after: Option<String>,
     /// The most events of one page.
     pub limit: Option<u64>,
+    /// Of named keys that were deleted, the event that says so.
+    pub tombstones: bool,
 }
 
 /// The latest events of some keys.
@@ -59,6 +61,7 @@ impl LatestQuery {
             prefix: query.get("prefix").map(str::to_owned),
             after: query.get("after").map(str::to_owned),
             limit: query.number("limit")?,
+            tombstones: query.flag("tombstones")?.unwrap_or(false),
         })
     }
 
@@ -73,6 +76,7 @@ impl LatestQuery {
             .push_if("prefix", self.prefix.as_ref())
             .push_if("after", self.after.as_ref())
             .push_if("limit", self.limit)
+            .push_if("tombstones", self.tombstones.then_some(1))
             .finish()
     }
 }

@@ -112,7 +112,8 @@ proptest! {
         let fields = keys.iter().map(|key| (key.clone(), key.clone())).collect();
         let list = ListQuery { offset: numbers[0], limit: numbers[1], prefix: texts.1.clone(), at: numbers[1], fields };
         prop_assert_eq!(ListQuery::parse(&Query::parse(&list.to_query()).unwrap()).unwrap(), list);
-        let latest = LatestQuery { topic, keys, prefix: texts.1, after: texts.0, limit: numbers[1] };
+        let tombstones = !keys.is_empty();
+        let latest = LatestQuery { topic, keys, prefix: texts.1, after: texts.0, limit: numbers[1], tombstones };
         prop_assert_eq!(LatestQuery::parse(&Query::parse(&latest.to_query()).unwrap()).unwrap(), latest);
     }
 

@@ -73,6 +73,15 @@ pub struct TopicList {
     pub topics: Vec<TopicInfo>,
 }
 
+/// The reply of `POST /topics/:topic/snapshot`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotReply {
+    /// The topic.
+    pub topic: String,
+    /// The position up to which its snapshot is.
+    pub seq: u64,
+}
+
 impl Durability {
     /// Its name on the wire.
     pub fn as_str(self) -> &'static str {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 /// All paths with their operations.
 pub(super) fn all() -> Value {
     json!({
+        "/publish": {"post": publish_atomic()},
         "/publish/{topic}": {"post": publish()},
         "/cloudevents": {"post": cloudevents::publish()},
         "/import": {"post": import()},
@@ -24,6 +25,7 @@ pub(super) fn all() -> Value {
         "/topics": {"get": list_topics()},
         "/topics/{topic}": {"get": get_topic(), "put": put_topic(), "delete": delete_topic()},
         "/topics/{topic}/purge": {"post": purge_topic()},
+        "/topics/{topic}/snapshot": {"post": snapshot_topic()},
         "/schemas": {"get": schemas::list()},
         "/schemas/{topic}": {"get": schemas::get(), "post": schemas::register(), "delete": schemas::remove()},
         "/schemas/{topic}/check": {"post": schemas::check()},
@@ -235,6 +237,11 @@ fn latest_by_key() -> Value {
             limit,
             "The most events of one page, which has up to 10,000.",
         )
+        .query(
+            "tombstones",
+            flag("0"),
+            "Of named keys that were deleted, the event that says so.",
+        )
         .reply(
             "One event for each key that has one and was not deleted.",
             "LatestPage",
@@ -353,6 +360,27 @@ fn purge_topic() -> Value {
     .topic_in_path()
     .reply("The topic.", "TopicInfo")
     .build()
+}
+
+fn snapshot_topic() -> Value {
+    Operation::new(
+        "snapshotTopic",
+        "Bring the snapshot of a topic up to date now",
+    )
+    .topic_in_path()
+    .reply("Up to where it is.", "SnapshotReply")
+    .build()
+}
+
+fn publish_atomic() -> Value {
+    let summary = "Publish events to one topic or several, all of them or none";
+    Operation::new("publishAtomic", summary)
+        .body("PublishAtomic")
+        .reply(
+            "All are stored at their topics' durability.",
+            "PublishAtomicReply",
+        )
+        .build()
 }
 
 fn remove_group() -> Value {

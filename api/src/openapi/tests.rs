@@ -1,5 +1,6 @@
 //! The document against the checked-in file, against itself, and against the bodies that it describes.
 
+mod atomic_samples;
 mod dashboard_samples;
 mod samples;
 mod schema_samples;

@@ -10,7 +10,10 @@ use crate::{completion, time};
 use anyhow::{Context, bail};
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use prombus_api::http::{Age, PublishReply, QueryWriter, ScheduleReply};
+use prombus_api::http::{
+    Age, Body as _, Envelope, PublishReply, QueryWriter, ScheduleReply, is_event_header,
+};
+use prombus_api::options::PublishOptions;
 use std::fs;
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
@@ -60,9 +63,12 @@ pub(super) struct Publish {
     /// A tag; repeat it for more
     #[arg(long = "tag")]
     tags: Vec<String>,
-    /// A header as `x-name: value`; repeat it for more
+    /// A header as `name: value`; repeat it for more
     #[arg(short = 'H', long = "header", value_parser = parse_header)]
     headers: Vec<(String, String)>,
+    /// The id of an event that caused this one; repeat it for more
+    #[arg(long, value_name = "ID")]
+    caused_by: Vec<String>,
     /// Publish only if this is the topic's last seq (0: it is empty)
     #[arg(long, value_name = "SEQ")]
     expect_seq: Option<u64>,
@@ -107,13 +113,18 @@ impl Publish {
         if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&payload) {
             bail!("the payload is not JSON: {error}. Quote it as in '{{\"a\":1}}', or pass --text");
         }
-        let headers: Vec<(&str, &str)> = self
-            .headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .chain([("content-type", "application/json")])
-            .collect();
-        let reply = remote.post(&self.path(), &headers, &payload)?;
+        // Around the payload there is room for headers of any name; those of a request may only be some.
+        let envelope = Envelope {
+            payload: &payload,
+            options: PublishOptions {
+                headers: self.headers.clone(),
+                caused_by: self.caused_by.clone(),
+                ..PublishOptions::default()
+            },
+        };
+        let body = String::from_utf8(envelope.to_json())?;
+        let content_type = [("content-type", "application/json")];
+        let reply = remote.post(&self.path(true), &content_type, &body)?;
         if format.is_json() {
             output::json_text(&reply)?;
             return Ok(ExitCode::SUCCESS);
@@ -134,16 +145,16 @@ impl Publish {
     }
 
     fn lines(&self, remote: &Remote, format: Format) -> anyhow::Result<ExitCode> {
-        if !self.headers.is_empty() || self.id.is_some() {
+        if !self.headers.is_empty() || !self.caused_by.is_empty() || self.id.is_some() {
             bail!(
-                "--header and --id are for a single event; with --envelope each line brings its own"
+                "--header, --caused-by and --id are for a single event; with --envelope each line brings its own"
             );
         }
         let input = watch(stdin().lock(), input_bytes(&stdin()));
         let reply = if self.text {
-            remote.post_lines(&self.path(), TextLines::new(input))?
+            remote.post_lines(&self.path(false), TextLines::new(input))?
         } else {
-            remote.post_lines(&self.path(), input)?
+            remote.post_lines(&self.path(self.envelope), input)?
         };
         bulk_report::print(&reply, format)
     }
@@ -152,7 +163,7 @@ impl Publish {
         self.delay.is_some() || self.at.is_some() || self.every.is_some()
     }
 
-    fn path(&self) -> String {
+    fn path(&self, is_envelope: bool) -> String {
         let mut query = QueryWriter::default();
         query
             .push_if("key", self.key.as_ref())
@@ -165,7 +176,7 @@ impl Publish {
             .push_if("deliver_at", self.at)
             .push_if("every", self.every.as_ref())
             .push_if("catch_up", self.catch_up.then_some(1))
-            .push_if("envelope", self.envelope.then_some(1));
+            .push_if("envelope", is_envelope.then_some(1));
         for tag in &self.tags {
             query.push("tags", tag);
         }
@@ -196,11 +207,18 @@ fn read_payload(input: impl Read, name: &str) -> anyhow::Result<String> {
 fn parse_header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once(':')
-        .ok_or("invalid header; expected one like x-name: value")?;
-    let name = name.trim().to_ascii_lowercase();
-    if !prombus_api::http::is_event_header(&name) {
-        return Err("only x-…, traceparent and tracestate become headers of the event".to_owned());
+        .ok_or("invalid header; expected one like name: value")?;
+    let name = name.trim();
+    if name.is_empty() {
+        return Err("invalid header; it has no name".to_owned());
     }
+    // As it would come in the head of a request.
+    let lower = name.to_ascii_lowercase();
+    let name = if is_event_header(&lower) {
+        lower
+    } else {
+        name.to_owned()
+    };
     Ok((name, value.trim().to_owned()))
 }
 
@@ -209,12 +227,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_that_would_get_lost_are_errors() {
-        assert_eq!(
-            parse_header("X-Trace: a:b"),
-            Ok(("x-trace".to_owned(), "a:b".to_owned()))
-        );
-        assert!(parse_header("accept: a").is_err());
+    fn headers_have_any_name() {
+        for (text, name, value) in [
+            ("X-Trace: a:b", "x-trace", "a:b"),
+            ("correlationId: 7", "correlationId", "7"),
+        ] {
+            let expected = (name.to_owned(), value.to_owned());
+            assert_eq!(parse_header(text), Ok(expected));
+        }
         assert!(parse_header("x-a").is_err());
+        assert!(parse_header(": a").is_err());
     }
 }

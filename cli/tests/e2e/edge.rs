@@ -66,7 +66,9 @@ fn the_shell_speaks_tls_over_http_and_websocket() {
     let followed = with_identity(&["sub", "hello", "--from", "earliest", "-n", "1"]);
     assert!(text(&followed).contains("\"n\":1"), "{}", text(&followed));
     // Without the authority, or without a certificate, nothing goes.
-    assert!(!server.command(&["topic", "ls"]).status.success());
+    let untrusted = server.command(&["topic", "ls"]);
+    assert!(!untrusted.status.success());
+    assert!(text(&untrusted).contains("--ca"), "{}", text(&untrusted));
     assert!(
         !server
             .command(&["topic", "ls", "--ca", "ca.pem"])

@@ -3,9 +3,12 @@
 use crate::server::{Server, prombus, run};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::sync::Arc;
+use tempfile::TempDir;
 
 fn text(output: &Output) -> &str {
     assert!(output.status.success(), "{output:?}");
@@ -209,6 +212,9 @@ fn groups_of_all_topics_are_listed() {
         text(&listed).contains("of-a") && text(&listed).contains("of-b"),
         "{listed:?}"
     );
+    // The flags that name the server may be before the command too.
+    let listed = run(server.folder.path(), &["--url", &server.url, "group", "ls"]);
+    assert!(text(&listed).contains("of-a"), "{listed:?}");
     let listed = json(&server.command(&["group", "ls", "--json"]));
     assert_eq!(
         listed["groups"].as_array().map(Vec::len),
@@ -226,4 +232,42 @@ fn sizes_and_dates_are_taken_with_units() {
     server.command(&["pub", "t", "2", "--ts", "2026-11-03T12:00"]);
     let since = server.command(&["export", "t", "--since", "2026-11-02"]);
     assert_eq!(text(&since).lines().count(), 1);
+}
+
+#[test]
+fn a_causal_chain_is_published_and_found() {
+    let folder = Arc::new(TempDir::new().expect("a folder"));
+    let config =
+        "store = \"memory:\"\n[[topics]]\nname = \"orders\"\nindex_headers = [\"correlationId\"]\n";
+    fs::write(folder.path().join("prombus.toml"), config).expect("written");
+    let server = Server::start_in(folder, &[]);
+    let first = json(&server.command(&["pub", "orders", "1", "--json"]));
+    let id = first["id"].as_str().expect("an id");
+    let second = server.command(&[
+        "pub",
+        "orders",
+        r#"{"n": 2}"#,
+        "--header",
+        "correlationId: abc",
+        "-H",
+        "X-Team: blue",
+        "--caused-by",
+        id,
+        "--key",
+        "k",
+    ]);
+    assert!(second.status.success(), "{second:?}");
+    for query in ["header=correlationId:abc", &format!("caused_by={id}")] {
+        let found = server.get(&format!("/find?topic=orders&{query}"));
+        let found: Value = serde_json::from_str(&found.1).expect("JSON");
+        let event = &found["events"][0];
+        assert_eq!(
+            (&event["seq"], &event["key"]),
+            (&2.into(), &"k".into()),
+            "{found}"
+        );
+        assert_eq!(event["headers"]["x-team"], "blue", "{found}");
+    }
+    let lines = server.command(&["pub", "orders", "--caused-by", id]);
+    assert!(!lines.status.success());
 }

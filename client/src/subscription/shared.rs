@@ -2,7 +2,9 @@
 //! to be sent, and what the subscriber wants.
 
 mod connection;
+mod resume;
 
+use self::resume::Resume;
 use super::delivery::{Context, Delivery};
 use super::event::Event;
 use super::partitions::{Assignment, HeldPartitions};
@@ -56,8 +58,8 @@ struct Inner {
     /// The group as the server named it.
     group: Option<Arc<str>>,
     opened: Option<oneshot::Sender<Result<(), SubscribeError>>>,
-    /// Position and time of the last event that came.
-    last: Option<(u64, u64)>,
+    /// Only an ephemeral one has it.
+    resume: Option<Resume>,
     partitions: HeldPartitions,
 }
 
@@ -112,7 +114,7 @@ impl Shared {
             epoch: 0,
             group: group.map(Arc::from),
             opened: Some(opened),
-            last: None,
+            resume: group.is_none().then(Resume::default),
             partitions: HeldPartitions::default(),
         };
         Self {
@@ -182,6 +184,9 @@ impl Shared {
     fn pop(self: &Arc<Self>, inner: &mut Inner) -> Option<Delivery> {
         let QueuedDelivery { event, context } = inner.queue.pop_front()?;
         inner.handed_out += 1;
+        if let Some(resume) = &mut inner.resume {
+            resume.hand_out(event.shared_topic(), event.seq(), event.ts());
+        }
         Some(Delivery::new(event, context, self.clone(), inner.epoch))
     }
 
@@ -389,11 +394,17 @@ impl Inner {
         });
     }
 
-    /// What was acknowledged on an earlier connection is acknowledged again and not handed out.
-    fn deliver_unless_acked(&mut self, events: &mut Vec<QueuedDelivery>) {
+    /// What was acknowledged on an earlier connection is acknowledged again and not handed out. Nor is what an
+    /// ephemeral subscription handed out before a break.
+    fn deliver_unless_done(&mut self, events: &mut Vec<QueuedDelivery>) {
         for arrived in events.drain(..) {
-            match arrived.event.kept_id() {
-                Some(id) if self.late.contains(&id) => {
+            let event = &arrived.event;
+            let was_handed_out = self.resume.as_mut().is_some_and(|resume| {
+                resume.arrive(event.seq(), event.ts());
+                resume.was_handed_out(event.topic(), event.seq())
+            });
+            match event.kept_id() {
+                Some(id) if was_handed_out || self.late.contains(&id) => {
                     self.push_ack(arrived.event.shared_topic(), id);
                     self.ack_count += 1;
                     self.is_urgent = true;

@@ -13,6 +13,7 @@ use super::publish::{event_headers, has_idempotency_key, has_if_match};
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
+use crate::batch_spans::BatchSpans;
 use crate::to_bus::{check_no_own_commit, to_bus_publish_options};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -51,8 +52,8 @@ struct Bulk<'c> {
     /// Defaults from the request for every line.
     defaults: WireOptions<'c>,
     batch: LineBatch,
-    /// The batch that is being stored, with the numbers of its lines.
-    in_flight: Option<(BatchFuture, Vec<u64>)>,
+    /// The batch that is being stored.
+    in_flight: Option<InFlight>,
     line: u64,
     reply: BulkReply,
     stopped: Option<ApiError>,
@@ -64,6 +65,15 @@ struct LineBatch {
     /// Their numbers.
     lines: Vec<u64>,
     bytes: usize,
+    spans: BatchSpans,
+}
+
+/// A batch that is being stored.
+struct InFlight {
+    answer: BatchFuture,
+    /// The numbers of its lines.
+    lines: Vec<u64>,
+    spans: BatchSpans,
 }
 
 /// Publishes each line.
@@ -140,8 +150,8 @@ impl<'c> Bulk<'c> {
             let piece = tokio::select! {
                 biased;
                 piece = reader.next() => piece,
-                results = completed(&mut self.in_flight) => {
-                    self.count(results);
+                (landed, results) = completed(&mut self.in_flight) => {
+                    self.count(landed, results);
                     continue;
                 }
                 // Nothing more has arrived yet, so what has need not wait for it.
@@ -213,11 +223,13 @@ impl<'c> Bulk<'c> {
 
     fn gather(&mut self, line: &[u8]) -> Result<(), ApiError> {
         let topic = &self.reply.topic;
-        let batch = &mut self.batch.batch;
+        let gateway = &self.connection.gateway;
+        let LineBatch { batch, spans, .. } = &mut self.batch;
         if self.content == Content::Payload {
             let payload = std::str::from_utf8(line)
                 .map_err(|_| ApiError::new(Code::BadJson, "line is not UTF-8"))?;
             batch.add(topic, payload, &to_bus_publish_options(&self.defaults));
+            spans.add(gateway, topic, &self.defaults.headers);
         } else {
             let envelope = Envelope::parse(line)?;
             if self.content == Content::Record && envelope.options.id.is_none() {
@@ -226,6 +238,7 @@ impl<'c> Bulk<'c> {
             check_no_own_commit(&envelope.options)?;
             let options = envelope.options.or(&self.defaults);
             batch.add(topic, envelope.payload, &to_bus_publish_options(&options));
+            spans.add(gateway, topic, &options.headers);
         }
         self.batch.lines.push(self.line);
         self.batch.bytes += line.len();
@@ -259,20 +272,25 @@ impl<'c> Bulk<'c> {
         }
         let bus = &self.connection.gateway.bus;
         let sent = std::mem::replace(&mut self.batch, LineBatch::new(bus.batch()));
-        self.in_flight = Some((bus.publish_batch(sent.batch), sent.lines));
+        self.in_flight = Some(InFlight {
+            answer: bus.publish_batch(sent.batch),
+            lines: sent.lines,
+            spans: sent.spans,
+        });
     }
 
     /// Waits for the batch that is being stored, if there is one.
     async fn land(&mut self) {
         if self.in_flight.is_some() {
-            let results = completed(&mut self.in_flight).await;
-            self.count(results);
+            let (landed, results) = completed(&mut self.in_flight).await;
+            self.count(landed, results);
         }
     }
 
-    fn count(&mut self, results: Vec<(u64, Result<Published, PublishError>)>) {
+    fn count(&mut self, landed: InFlight, results: Vec<Result<Published, PublishError>>) {
+        landed.spans.end(&self.connection.gateway, &results);
         let before = self.reply.published;
-        for (line, result) in results {
+        for (line, result) in landed.lines.into_iter().zip(results) {
             match result {
                 Ok(published) if published.duplicate => self.reply.duplicates += 1,
                 Ok(_) => self.reply.published += 1,
@@ -325,6 +343,7 @@ impl LineBatch {
             batch,
             lines: Vec::new(),
             bytes: 0,
+            spans: BatchSpans::default(),
         }
     }
 
@@ -337,16 +356,19 @@ impl LineBatch {
     }
 }
 
-/// The results of the batch that is being stored; pending for ever where there is none.
+/// The batch that was being stored with its results; pending for ever where there is none.
 async fn completed(
-    in_flight: &mut Option<(BatchFuture, Vec<u64>)>,
-) -> Vec<(u64, Result<Published, PublishError>)> {
-    let Some((answer, _)) = in_flight else {
-        return std::future::pending().await;
-    };
-    let results = answer.await;
-    let lines = in_flight.take().map(|(_, lines)| lines);
-    lines.unwrap_or_default().into_iter().zip(results).collect()
+    in_flight: &mut Option<InFlight>,
+) -> (InFlight, Vec<Result<Published, PublishError>>) {
+    loop {
+        let results = match in_flight {
+            Some(stored) => (&mut stored.answer).await,
+            None => std::future::pending().await,
+        };
+        if let Some(landed) = in_flight.take() {
+            return (landed, results);
+        }
+    }
 }
 
 fn is_final(code: Code) -> bool {

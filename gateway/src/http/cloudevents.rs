@@ -10,6 +10,7 @@ use super::publish::{
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
+use crate::batch_spans::BatchSpans;
 use crate::cloudevents::{CloudEvent, Mode, SOURCE_HEADER, in_batch, is_tracing, mode_of};
 use crate::to_bus::{check_no_own_commit, to_bus_publish_options};
 use axum::response::Response;
@@ -122,13 +123,16 @@ async fn batch(
     for (topic, count) in by_topic {
         call.connection.publish(topic, count)?;
     }
-    let bus = &call.gateway().bus;
-    let mut batch = bus.batch();
+    let gateway = call.gateway();
+    let mut batch = gateway.bus.batch();
+    let mut spans = BatchSpans::default();
     for event in &events {
         let options = to_bus_publish_options(&event.options);
         batch.add(&event.topic, &event.payload, &options);
+        spans.add(gateway, &event.topic, &event.options.headers);
     }
-    let stored = bus.publish_atomic(batch).await;
+    let stored = gateway.bus.publish_atomic(batch).await;
+    spans.end_atomic(gateway, &stored);
     let stored = stored.map_err(|error| in_batch(error.at, error.error.into()))?;
     let mut reply = BatchReply::default();
     let mut conflict = None;

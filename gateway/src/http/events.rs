@@ -44,6 +44,10 @@ pub(super) async fn latest_by_key(call: Call) -> Result<Response, ApiError> {
         let message = format!("key: at most {MAX_KEYS} keys at a time");
         return Err(ApiError::new(Code::TooLarge, message));
     }
+    if wanted.tombstones && wanted.keys.is_empty() {
+        let message = "tombstones: only where keys are named";
+        return Err(ApiError::new(Code::BadFrame, message));
+    }
     let (events, next) = if wanted.keys.is_empty() {
         let limit = page_limit(wanted.limit)?.events;
         let range = KeyRange {
@@ -55,12 +59,30 @@ pub(super) async fn latest_by_key(call: Call) -> Result<Response, ApiError> {
         (page.events, page.next)
     } else {
         let keys: Vec<&str> = wanted.keys.iter().map(String::as_str).collect();
-        (bus.latest_by_key(&wanted.topic, &keys).await?, None)
+        let events = if wanted.tombstones {
+            with_tombstones(bus, &wanted.topic, &keys).await?
+        } else {
+            bus.latest_by_key(&wanted.topic, &keys).await?
+        };
+        (events, None)
     };
     let mut out = Vec::new();
     let records = events.iter().map(StoredEvent::json_bytes);
     write_latest_page(&mut out, &wanted.topic, records, next.as_deref());
     Ok(reply::json_text(out))
+}
+
+/// The latest events of these keys, also of those that were deleted.
+async fn with_tombstones(
+    bus: &Bus,
+    topic: &str,
+    keys: &[&str],
+) -> Result<Vec<StoredEvent>, ApiError> {
+    let mut events = Vec::with_capacity(keys.len());
+    for key in keys {
+        events.extend(bus.latest_or_tombstone(topic, key).await?);
+    }
+    Ok(events)
 }
 
 /// The position that a reader begins at.

@@ -5,6 +5,7 @@ use super::pull::ConsumerGuard;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
+use crate::batch_spans::BatchSpans;
 use crate::to_bus::to_bus_publish_options;
 use axum::response::Response;
 use prombus::error::AckPublishError;
@@ -30,6 +31,7 @@ pub(super) async fn ack(mut call: Call) -> Result<Response, ApiError> {
 async fn step(call: &Call, ack: &Ack<'_>) -> Result<Response, ApiError> {
     let gateway = call.gateway();
     let mut batch = gateway.bus.batch();
+    let mut spans = BatchSpans::default();
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     for publish in &ack.publish {
         call.allow(Action::Publish, &publish.topic, None)?;
@@ -38,6 +40,7 @@ async fn step(call: &Call, ack: &Ack<'_>) -> Result<Response, ApiError> {
             publish.payload,
             &to_bus_publish_options(&publish.options),
         );
+        spans.add(gateway, &publish.topic, &publish.options.headers);
         *counts.entry(&publish.topic).or_default() += 1;
     }
     let consumer = consumer(call, &ack.topic, &ack.group, &ack.ids).await?;
@@ -51,7 +54,9 @@ async fn step(call: &Call, ack: &Ack<'_>) -> Result<Response, ApiError> {
     };
     let control = consumer.control();
     let mut answers = control.ack_ids_and_publish(&ack.topic, vec![step]).await;
-    let published = answers.pop().unwrap_or(Err(AckPublishError::Gone))?;
+    let published = answers.pop().unwrap_or(Err(AckPublishError::Gone));
+    spans.end_atomic(gateway, &published);
+    let published = published?;
     for id in ids {
         consumer.ack_published(gateway, &ack.topic, id);
     }

@@ -7,8 +7,8 @@ use crate::auth::Action;
 use axum::response::Response;
 use prombus::{Durability, TopicConfig, TopicInfo};
 use prombus_api::http::{
-    Age, Body as _, Durability as WireDurability, PageQuery, TopicConfig as WireConfig,
-    TopicInfo as WireInfo, TopicList,
+    Age, Body as _, Durability as WireDurability, PageQuery, SnapshotReply,
+    TopicConfig as WireConfig, TopicInfo as WireInfo, TopicList,
 };
 
 /// All topics that the caller may do something with.
@@ -86,6 +86,14 @@ pub(super) async fn purge(call: Call) -> Result<Response, ApiError> {
     call.allow(Action::Admin, &call.topic, None)?;
     call.gateway().bus.purge_topic(&call.topic).await?;
     described(&call)
+}
+
+/// Brings the snapshot of a topic up to date now.
+pub(super) async fn snapshot(call: Call) -> Result<Response, ApiError> {
+    call.allow(Action::Admin, &call.topic, None)?;
+    let seq = call.gateway().bus.snapshot(&call.topic).await?;
+    let topic = call.topic.to_string();
+    Ok(reply::json(&SnapshotReply { topic, seq }))
 }
 
 fn described(call: &Call) -> Result<Response, ApiError> {

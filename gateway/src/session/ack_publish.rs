@@ -6,6 +6,7 @@ use super::outbound::Outbound;
 use super::publish_batch::write_api_error;
 use super::subscriptions::{Member, Subscriptions};
 use crate::api_error::ApiError;
+use crate::batch_spans::BatchSpans;
 use crate::error_log::ErrorSource;
 use crate::gateway::Gateway;
 use crate::to_bus::{check_no_own_commit, to_bus_publish_options};
@@ -47,13 +48,14 @@ struct PendingFrames {
     bytes: usize,
 }
 
-/// What is frame of one frame.
+/// What is kept of one frame.
 #[derive(Debug)]
 struct PendingFrame {
     /// The hashes of the ids.
     hashes: Vec<u64>,
     /// Where its events go, one for each.
     topics: Vec<Arc<str>>,
+    spans: BatchSpans,
 }
 
 /// The events that one frame publishes.
@@ -61,6 +63,7 @@ pub(super) struct AckPublishEvents {
     batch: PublishBatch,
     topics: Vec<Arc<str>>,
     bytes: usize,
+    spans: BatchSpans,
 }
 
 impl AckPublishEvents {
@@ -69,10 +72,16 @@ impl AckPublishEvents {
             batch,
             topics: Vec::new(),
             bytes: 0,
+            spans: BatchSpans::default(),
         }
     }
 
-    pub(super) fn add(&mut self, topic: Arc<str>, publish: &Publish<'_>) -> Result<(), ApiError> {
+    pub(super) fn add(
+        &mut self,
+        gateway: &Gateway,
+        topic: Arc<str>,
+        publish: &Publish<'_>,
+    ) -> Result<(), ApiError> {
         check_no_own_commit(&publish.options)?;
         self.batch.add(
             &topic,
@@ -80,6 +89,7 @@ impl AckPublishEvents {
             &to_bus_publish_options(&publish.options),
         );
         self.bytes += publish.payload.len();
+        self.spans.add(gateway, &topic, &publish.options.headers);
         self.topics.push(topic);
         Ok(())
     }
@@ -154,6 +164,7 @@ impl AckPublishBatch {
         self.frames.frames.push(PendingFrame {
             hashes: ids.iter().map(|id| member.in_flight.hash(id)).collect(),
             topics: results.topics,
+            spans: results.spans,
         });
     }
 
@@ -191,9 +202,10 @@ impl PendingAckPublish {
         outbound: &mut Outbound,
     ) -> Poll<()> {
         let results = ready!(Pin::new(&mut self.results).poll(context));
-        let (frames, now) = (&self.frames, gateway.now());
-        let pending = frames.correlation_ids.iter().zip(frames.frames.iter());
-        for ((corr, frame), result) in pending.zip(results) {
+        let (frames, now) = (&mut self.frames, gateway.now());
+        let pending = frames.correlation_ids.iter();
+        for ((corr, frame), result) in pending.zip(&mut frames.frames).zip(results) {
+            std::mem::take(&mut frame.spans).end_atomic(gateway, &result);
             let published = match result {
                 Ok(published) => published,
                 Err(error) => {

@@ -217,7 +217,7 @@ impl Dispatcher {
         let mut events = AckPublishEvents::new(self.gateway.bus.batch());
         for publish in &ack.publish {
             let topic = self.access.publish(&publish.topic)?;
-            events.add(topic.clone(), publish)?;
+            events.add(&self.gateway, topic.clone(), publish)?;
         }
         let (member, topic) = self.subscriptions.find_for(&ack.topic, &ack.group)?;
         let topic = match topic {

@@ -143,3 +143,75 @@ async fn a_collector_that_refuses_is_not_asked_again_for_the_same_spans() {
     assert_eq!(attribute(&all[0], "prombus.seq")["intValue"], "2");
     exporter.stop().await;
 }
+
+/// A `traceparent` whose trace has this number.
+fn traced(number: u32) -> Value {
+    json!({"traceparent": format!("00-{number:032x}-{PARENT}-01")})
+}
+
+#[tokio::test]
+async fn events_that_are_published_together_have_their_spans() {
+    let (url, mut received) = collector(&[200]).await;
+    let (spans, exporter) = Exporter::start(&url).expect("a URL");
+    let server = server(spans).await;
+    let mut client = server.client().await;
+    let ndjson = [("content-type", "application/x-ndjson")];
+    let lines = [
+        json!({"payload": 1, "headers": traced(1)}),
+        json!({"payload": 2}),
+        json!({"payload": 3, "headers": traced(2), "expect_seq": 99}),
+    ];
+    let lines = lines.map(|line| line.to_string()).join("\n");
+    let reply = client.request(
+        "POST",
+        "/publish/bulk?envelope=1",
+        &ndjson,
+        lines.as_bytes(),
+    );
+    assert_eq!(reply.await.ok()["published"], 2);
+    let record = json!({"id": "old-1", "ts": 5, "payload": 1, "headers": traced(3)}).to_string();
+    let reply = client.request("POST", "/import?topic=imported", &ndjson, record.as_bytes());
+    assert_eq!(reply.await.ok()["published"], 1);
+    let event = |number: u32| {
+        let parent = &traced(number)["traceparent"];
+        json!({"specversion": "1.0", "id": number.to_string(), "source": "/s", "type": "made", "traceparent": parent, "data": 1})
+    };
+    let cloud = [("content-type", "application/cloudevents-batch+json")];
+    let batch = json!([event(4), event(5)]).to_string();
+    let reply = client.request("POST", "/publish/cloud", &cloud, batch.as_bytes());
+    reply.await.ok();
+    let versions = json!({"payload": 1, "headers": traced(6), "also_publish": [{"topic": "v2", "payload": 2}]});
+    let versions = versions.to_string();
+    client.post("/publish/v1?envelope=1", &versions).await.ok();
+    let pull = json!({"topic": "bulk", "group": "g", "from": "earliest", "max": 2});
+    let pulled = client.post("/pull", &pull.to_string()).await.ok();
+    let ack = json!({
+        "topic": "bulk", "group": "g", "ids": [pulled["events"][1]["event"]["id"]],
+        "publish": [{"topic": "results", "payload": 1, "opts": {"headers": traced(7)}}],
+    });
+    client.post("/ack", &ack.to_string()).await.ok();
+    exporter.stop().await;
+    let all = receive(&mut received, 9).await;
+    let published = all.iter().filter(|span| span["kind"] == 4);
+    let mut seen: Vec<(u32, String, bool)> = published
+        .map(|span| {
+            let trace = span["traceId"].as_str().expect("text");
+            let number = u32::from_str_radix(trace, 16).expect("a number");
+            let name = span["name"].as_str().expect("text").to_owned();
+            (number, name, span["status"]["code"] == 2)
+        })
+        .collect();
+    seen.sort();
+    let expected = [
+        (1, "publish bulk", false),
+        (2, "publish bulk", true),
+        (3, "publish imported", false),
+        (4, "publish cloud", false),
+        (5, "publish cloud", false),
+        (6, "publish v1", false),
+        (6, "publish v2", false),
+        (7, "publish results", false),
+    ];
+    let expected = expected.map(|(number, name, failed)| (number, name.to_owned(), failed));
+    assert_eq!(seen, expected);
+}

@@ -212,3 +212,15 @@ fn deep_payloads_are_left_to_the_library() {
     assert!(fast.fits(&nested(60)));
     assert!(!fast.fits(&nested(200)));
 }
+
+#[test]
+fn a_name_of_the_schema_that_comes_twice_is_refused_with_the_reason() {
+    let schema = crate::Schema::parse(r#"{"properties":{"role":{"enum":["user"]}}}"#).unwrap();
+    let validator = crate::Validator::new(&schema).unwrap();
+    assert_eq!(validator.check(r#"{"role":"user"}"#), Ok(()));
+    // What came last fits, and readers that take the first would see something else.
+    let error = validator
+        .check(r#"{"role":"admin","role":"user"}"#)
+        .unwrap_err();
+    assert!(error.reason.contains("\"role\" twice"), "{error}");
+}

@@ -16,6 +16,8 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
         ("SettleReply", settle_reply()),
         ("FailedId", failed_id()),
         ("PublishedEvent", published_event()),
+        ("PublishAtomic", publish_atomic()),
+        ("PublishAtomicReply", publish_atomic_reply()),
         ("DeadLetter", dead_letter()),
         ("Attempt", attempt()),
         ("Redrive", redrive()),
@@ -103,6 +105,20 @@ fn ack() -> Value {
     );
     optional.push(("publish", publish));
     object("Events that are done, as id or ids.", names(), optional)
+}
+
+fn publish_atomic() -> Value {
+    let events = list("The events, in their order.", &reference("Publish"));
+    object(
+        "Events that are stored as a whole or not at all.",
+        vec![("publish", events)],
+        vec![],
+    )
+}
+
+fn publish_atomic_reply() -> Value {
+    let events = list("In the order of the request.", &reference("PublishedEvent"));
+    object("Where they are.", vec![("published", events)], vec![])
 }
 
 fn nack() -> Value {

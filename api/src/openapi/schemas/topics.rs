@@ -7,6 +7,7 @@ pub(super) fn all() -> Vec<(&'static str, Value)> {
     vec![
         ("TopicConfig", config()),
         ("TopicInfo", info()),
+        ("SnapshotReply", snapshot_reply()),
         (
             "TopicList",
             object(
@@ -67,6 +68,17 @@ fn config() -> Value {
                 ),
             ),
         ],
+    )
+}
+
+fn snapshot_reply() -> Value {
+    object(
+        "Up to where a topic's snapshot is.",
+        vec![
+            ("topic", text("The topic.")),
+            ("seq", count("The position.")),
+        ],
+        vec![],
     )
 }
 

@@ -16,6 +16,7 @@ pub(super) fn samples() -> Vec<(&'static str, Value)> {
     samples.extend(super::shadow_samples::samples(positions()));
     samples.extend(group_samples());
     samples.extend(settling_samples());
+    samples.extend(super::atomic_samples::samples(publish()));
     samples.extend(pull_samples());
     samples.extend(dead_letter_samples());
     samples.extend(super::dashboard_samples::samples(

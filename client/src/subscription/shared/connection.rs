@@ -1,6 +1,6 @@
 //! What only the connection's task calls: deliveries in, answers out, connections that come and go.
 
-use super::{CreditExceeded, PendingWork, QueuedDelivery, Shared};
+use super::{CreditExceeded, Inner, PendingWork, QueuedDelivery, Shared};
 use crate::error::ServerError;
 use crate::id::Id;
 use crate::subscription::{AckRun, Ended};
@@ -10,19 +10,23 @@ use tokio::sync::oneshot;
 
 impl Shared {
     /// Puts deliveries in the queue, in their order.
-    pub(crate) fn deliver(&self, events: &mut Vec<QueuedDelivery>) -> Result<(), CreditExceeded> {
+    pub(crate) fn deliver(
+        self: &Arc<Self>,
+        events: &mut Vec<QueuedDelivery>,
+    ) -> Result<(), CreditExceeded> {
         let mut inner = self.inner();
         if inner.is_gone || inner.ended.is_some() {
             events.clear();
             return Ok(());
         }
-        if let Some(last) = events.last() {
-            inner.last = Some((last.event.seq(), last.event.ts()));
-        }
-        if inner.late.is_empty() {
+        if inner.late.is_empty() && inner.resume.is_none() {
             inner.queue.extend(events.drain(..));
         } else {
-            inner.deliver_unless_acked(events);
+            inner.deliver_unless_done(events);
+            if inner.is_urgent {
+                self.mark_dirty_locked(&mut inner);
+                self.core.task_waker.wake();
+            }
         }
         let is_too_many = inner.queue.len() > self.options.max_in_flight;
         drop(inner);
@@ -112,6 +116,10 @@ impl Shared {
     pub(crate) fn disconnect(&self, lost: Vec<AckRun>) {
         let mut inner = self.inner();
         inner.epoch += 1;
+        let Inner { queue, resume, .. } = &mut *inner;
+        if let Some(resume) = resume {
+            resume.disconnect(queue.iter().map(|queued| queued.event.ts()));
+        }
         inner.queue.clear();
         inner.settles.clear();
         inner.handed_out = 0;
@@ -169,13 +177,13 @@ impl Shared {
     }
 
     /// Where to subscribe from. A durable group has its cursor. One that is made anew for each connection goes on
-    /// behind the last event that came.
+    /// behind what was handed out.
     pub(crate) fn start(&self) -> Position {
-        let last = self.inner().last;
-        match (last, &self.named_group) {
-            (Some((seq, _)), None) if self.is_single_topic() => Position::Seq(seq + 1),
-            (Some((_, ts)), None) => Position::Ts(ts),
-            _ => self.options.from.clone(),
+        let from = &self.options.from;
+        match &self.inner().resume {
+            Some(resume) if self.is_single_topic() => resume.start_in(&self.topic, from),
+            Some(resume) => resume.start(from),
+            None => from.clone(),
         }
     }
 

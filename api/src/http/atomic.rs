@@ -1,0 +1,39 @@
+//! `POST /publish`: events, to one topic or several, that are published as a whole or not at all.
+
+use super::PublishedEvent;
+use crate::frames::Publish;
+use crate::scan::{FromJson, ScanError, Scanner};
+use crate::write::{ObjectWriter, ToJson};
+use serde::{Deserialize, Serialize};
+
+/// The events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishAtomic<'a> {
+    /// In the order in which they are stored.
+    pub publish: Vec<Publish<'a>>,
+}
+
+/// Where they are.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PublishAtomicReply {
+    /// In the order of the request.
+    pub published: Vec<PublishedEvent>,
+}
+
+impl<'a> FromJson<'a> for PublishAtomic<'a> {
+    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
+        let mut publish = None;
+        scanner.object(|scanner, name| match name {
+            "publish" => scanner.fill(&mut publish),
+            _ => Err(ScanError::unknown(name, &["publish"], &[])),
+        })?;
+        let publish = publish.ok_or_else(|| ScanError::missing("publish"))?;
+        Ok(Self { publish })
+    }
+}
+
+impl ToJson for PublishAtomic<'_> {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        ObjectWriter::new(out).list("publish", &self.publish).end();
+    }
+}
