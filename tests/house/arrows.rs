@@ -59,7 +59,13 @@ const ROOMS: &[Room] = &[
         folder: "schema",
         uses: Uses::Only(&[]),
         libraries: Some(Libraries {
-            always: &["jsonschema", "serde", "serde_json", "thiserror"],
+            always: &[
+                "jsonschema",
+                "regex-automata",
+                "serde",
+                "serde_json",
+                "thiserror",
+            ],
             optional: &[],
         }),
     },

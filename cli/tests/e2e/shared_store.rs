@@ -37,14 +37,15 @@ fn consume_one(server: &Server) -> Option<String> {
     Some(id)
 }
 
-#[allow(clippy::disallowed_methods, reason = "another process is waited for")]
 pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    wait_at_most(PATIENCE, what, is_so);
+}
+
+#[allow(clippy::disallowed_methods, reason = "another process is waited for")]
+pub(crate) fn wait_at_most(limit: Duration, what: &str, is_so: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(
-            started.elapsed() < PATIENCE,
-            "it never came to this: {what}"
-        );
+        assert!(started.elapsed() < limit, "it never came to this: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -42,6 +42,7 @@ fn paths_lead_to_their_routes() {
         ("/topics/a.b", "/topics/{topic}", Some("a.b"), None),
         ("/topics/a/purge", "/topics/{topic}/purge", Some("a"), None),
         ("/topics/purge", "/topics/{topic}", Some("purge"), None),
+        ("/publish", "/publish", None, None),
         ("/publish/a%2Eb", "/publish/{topic}", Some("a%2Eb"), None),
     ] {
         let (route, found) = find(path).expect(path);
@@ -54,7 +55,7 @@ fn paths_lead_to_their_routes() {
         "/topics/",
         "/topics/a/",
         "/topics/a/b",
-        "/publish",
+        "/publish/",
         "/snap/a",
         "/snap//k",
         "/list/a/b",

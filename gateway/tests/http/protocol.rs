@@ -15,7 +15,7 @@ async fn unknown_paths_and_wrong_methods() {
     for path in [
         "/nowhere",
         "/topics/a/b",
-        "/publish",
+        "/publish/",
         "/snap/t",
         "/list/t/k",
     ] {

@@ -1,7 +1,7 @@
 //! From a schema to rules, where every keyword is one that is known here.
 
 use super::cursor::MAX_EXACT;
-use super::pattern::Pattern;
+use super::pattern::{MAX_TABLE_BYTES, Pattern};
 use super::{Bound, FastSchema, Kinds, MAX_NAMES, Name, Node, ObjectRules, Rules, Scalar};
 use serde_json::{Map, Value};
 use std::sync::atomic::AtomicU8;
@@ -25,11 +25,12 @@ const ANNOTATIONS: [&str; 12] = [
 impl FastSchema {
     /// Compiles a schema; `None` where it has anything that is not known here.
     pub(crate) fn compile(root: &Value) -> Option<Self> {
-        node(root).map(|root| Self { root })
+        let mut table_room = MAX_TABLE_BYTES;
+        node(root, &mut table_room).map(|root| Self { root })
     }
 }
 
-fn node(schema: &Value) -> Option<Node> {
+fn node(schema: &Value, table_room: &mut usize) -> Option<Node> {
     match schema {
         Value::Bool(true) => Some(Node::Any),
         Value::Bool(false) => Some(Node::Never),
@@ -40,7 +41,7 @@ fn node(schema: &Value) -> Option<Node> {
             }
             let mut rules = Rules::default();
             for (name, value) in keywords.iter().filter(is_rule) {
-                add(&mut rules, name, value, keywords)?;
+                add(&mut rules, name, value, keywords, table_room)?;
             }
             Some(Node::Of(Box::new(rules)))
         }
@@ -52,7 +53,13 @@ fn is_annotation(name: &str) -> bool {
     ANNOTATIONS.contains(&name) || name.starts_with("x-")
 }
 
-fn add(rules: &mut Rules, name: &str, value: &Value, beside: &Map<String, Value>) -> Option<()> {
+fn add(
+    rules: &mut Rules,
+    name: &str,
+    value: &Value,
+    beside: &Map<String, Value>,
+    table_room: &mut usize,
+) -> Option<()> {
     match name {
         "type" => rules.kinds = kinds(value)?,
         "enum" => restrict(rules, value.as_array()?)?,
@@ -67,8 +74,8 @@ fn add(rules: &mut Rules, name: &str, value: &Value, beside: &Map<String, Value>
         }
         "minLength" => rules.texts.min_chars = count(value)?,
         "maxLength" => rules.texts.max_chars = Some(count(value)?),
-        "pattern" => rules.texts.pattern = Some(Pattern::compile(value.as_str()?)?),
-        "items" => rules.lists.items = node(value)?,
+        "pattern" => rules.texts.pattern = Some(Pattern::compile(value.as_str()?, table_room)?),
+        "items" => rules.lists.items = node(value, table_room)?,
         "minItems" => rules.lists.min = count(value)?,
         "maxItems" => rules.lists.max = Some(count(value)?),
         "uniqueItems" => (*value == Value::Bool(false)).then_some(())?,
@@ -78,7 +85,7 @@ fn add(rules: &mut Rules, name: &str, value: &Value, beside: &Map<String, Value>
             rules.objects = ObjectRules {
                 min,
                 max,
-                ..names(beside)?
+                ..names(beside, table_room)?
             };
         }
         "minProperties" => rules.objects.min = count(value)?,
@@ -141,18 +148,20 @@ fn count(value: &Value) -> Option<usize> {
 }
 
 /// Names that are described or required; others are what `additionalProperties` says.
-fn names(keywords: &Map<String, Value>) -> Option<ObjectRules> {
-    let others = |keywords: &Map<String, Value>| match keywords.get("additionalProperties") {
+fn names(keywords: &Map<String, Value>, table_room: &mut usize) -> Option<ObjectRules> {
+    let others = |table_room: &mut usize| match keywords.get("additionalProperties") {
         None => Some(Node::Any),
-        Some(schema) => node(schema),
+        Some(schema) => node(schema, table_room),
     };
     let mut rules = ObjectRules {
-        others: others(keywords)?,
+        others: others(table_room)?,
         ..ObjectRules::default()
     };
     if let Some(properties) = keywords.get("properties") {
         for (name, schema) in properties.as_object()? {
-            rules.names.push((Name::new(name), node(schema)?));
+            rules
+                .names
+                .push((Name::new(name), node(schema, table_room)?));
         }
     }
     for name in keywords
@@ -169,7 +178,7 @@ fn names(keywords: &Map<String, Value>) -> Option<ObjectRules> {
         let at = match known {
             Some(at) => at,
             None => {
-                rules.names.push((Name::new(name), others(keywords)?));
+                rules.names.push((Name::new(name), others(table_room)?));
                 rules.names.len() - 1
             }
         };

@@ -11,8 +11,8 @@ use regex_automata::util::syntax;
 use regex_automata::{Input, nfa::thompson};
 use serde_json::{Value, json};
 
-/// The most bytes of one table; a pattern that needs more is matched by the library.
-const MAX_TABLE_BYTES: usize = 64 << 10;
+/// The most bytes of all tables of a schema; patterns that need more are matched by the library.
+pub(super) const MAX_TABLE_BYTES: usize = 64 << 10;
 
 pub(super) struct Pattern {
     /// Absent where the pattern is not plain or its table would be too large.
@@ -21,12 +21,14 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles a pattern; `None` where the library does not take it.
-    pub(super) fn compile(pattern: &str) -> Option<Self> {
-        Some(Self {
-            table: is_plain(pattern).then(|| table(pattern)).flatten(),
-            library: options().build(&json!({ "pattern": pattern })).ok()?,
-        })
+    /// Compiles a pattern, with a table where there is room for it; `None` where the library does not take it.
+    pub(super) fn compile(pattern: &str, table_room: &mut usize) -> Option<Self> {
+        let library = options().build(&json!({ "pattern": pattern })).ok()?;
+        let table = is_plain(pattern)
+            .then(|| table(pattern, *table_room))
+            .flatten();
+        *table_room -= table.as_ref().map_or(0, dense::DFA::memory_usage);
+        Some(Self { table, library })
     }
 
     /// Whether a text without escapes, so without control characters, matches.
@@ -41,21 +43,21 @@ impl Pattern {
     }
 }
 
-fn table(pattern: &str) -> Option<dense::DFA<Vec<u32>>> {
+fn table(pattern: &str, room: usize) -> Option<dense::DFA<Vec<u32>>> {
     let bytes = syntax::Config::new().unicode(false).utf8(false);
     let program = thompson::Config::new()
         .utf8(false)
         .nfa_size_limit(Some(MAX_PATTERN_PROGRAM_BYTES));
     let limits = dense::Config::new()
         .start_kind(StartKind::Unanchored)
-        .dfa_size_limit(Some(MAX_TABLE_BYTES))
+        .dfa_size_limit(Some(room))
         .determinize_size_limit(Some(MAX_PATTERN_PROGRAM_BYTES));
     let built = dense::Builder::new()
         .configure(limits)
         .syntax(bytes)
         .thompson(program)
         .build(pattern);
-    built.ok()
+    built.ok().filter(|table| table.memory_usage() <= room)
 }
 
 /// Whether a pattern has only what both syntaxes read alike: literals, groups, alternatives, repetitions, anchors, and

@@ -206,6 +206,19 @@ fn common_schemas_are_compiled_and_others_are_not() {
 }
 
 #[test]
+fn patterns_beyond_the_room_for_tables_are_matched_too() {
+    let pattern = |at: usize| format!("^([a-z]{{2,9}}-){{1,9}}{at}$");
+    let properties: serde_json::Map<String, Value> = (0..60)
+        .map(|at| (format!("p{at}"), json!({ "pattern": pattern(at) })))
+        .collect();
+    let fast = FastSchema::compile(&json!({ "properties": properties })).expect("known");
+    for at in 0..60 {
+        assert!(fast.fits(&json!({ format!("p{at}"): format!("ab-cd-{at}") }).to_string()));
+        assert!(!fast.fits(&json!({ format!("p{at}"): format!("ab-c-{at}") }).to_string()));
+    }
+}
+
+#[test]
 fn deep_payloads_are_left_to_the_library() {
     let fast = FastSchema::compile(&json!({"items": {}})).expect("known");
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
