@@ -4,7 +4,7 @@ use crate::message::{
     Head, Kind, Message, OVERHEAD_BYTES, Progress, RULES, RULES_WITH_EXPECTATIONS,
     RULES_WITHOUT_EXPECTATIONS, checksum_of,
 };
-use crate::queue::{Queue, Reply, Waiter, Work};
+use crate::queue::{Outcome, Queue, Waiter, Work};
 use crate::shared_log::AppendError;
 use bytes::Bytes;
 use prombus_store::{Answer, Batch, CommitError, Durability, Receipt};
@@ -227,7 +227,7 @@ impl Flight {
     pub(crate) fn take_outcomes(
         &mut self,
         outcomes: Vec<Result<Receipt, CommitError>>,
-    ) -> (Vec<(Reply, Result<Receipt, CommitError>)>, usize) {
+    ) -> (Vec<Outcome>, usize) {
         let waiters = std::mem::take(&mut self.waiters);
         let bytes = std::mem::take(&mut self.queued_bytes);
         let mut outcomes = outcomes.into_iter();
@@ -240,10 +240,7 @@ impl Flight {
     }
 
     /// Everyone who waits for it with this error.
-    pub(crate) fn take_failed(
-        &mut self,
-        error: &CommitError,
-    ) -> (Vec<(Reply, Result<Receipt, CommitError>)>, usize) {
+    pub(crate) fn take_failed(&mut self, error: &CommitError) -> (Vec<Outcome>, usize) {
         let failed = self.waiters.iter().map(|_| Err(error.clone()));
         let failed = failed.collect();
         self.take_outcomes(failed)
@@ -258,7 +255,7 @@ impl Flight {
 fn hand_out(
     mut waiters: Vec<Waiter>,
     outcome: Result<Receipt, CommitError>,
-    replies: &mut Vec<(Reply, Result<Receipt, CommitError>)>,
+    replies: &mut Vec<Outcome>,
 ) {
     match outcome {
         Ok(receipt) if waiters.len() > 1 => {

@@ -13,6 +13,8 @@ pub(crate) const MAX_PENDING_BYTES: usize = 64 << 20;
 
 /// Where a commit's outcome goes.
 pub(crate) type Reply = oneshot::Sender<Result<Receipt, CommitError>>;
+/// What came of a batch, and the caller that waits for it.
+pub(crate) type Outcome = (Reply, Result<Receipt, CommitError>);
 
 /// What waits.
 pub(crate) struct Queue {

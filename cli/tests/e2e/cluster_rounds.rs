@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -370,10 +371,54 @@ fn check_hands(lab: &Lab) -> usize {
     deliveries
 }
 
+fn new_lab(nodes: &[Option<Server>]) -> Arc<Lab> {
+    Arc::new(Lab {
+        urls: nodes
+            .iter()
+            .flatten()
+            .map(|node| node.url.clone())
+            .collect(),
+        is_over: AtomicBool::new(false),
+        is_published: AtomicBool::new(false),
+        acknowledged: Mutex::default(),
+        settled: Mutex::default(),
+        held: Mutex::default(),
+        seen: Mutex::default(),
+        by_socket: AtomicU64::new(0),
+        lost: Mutex::default(),
+        latest: (0..NODES).map(|_| Mutex::default()).collect(),
+        published: AtomicU64::new(0),
+        began: Instant::now(),
+    })
+}
+
+/// A publisher, a member that pulls and one on a WebSocket, for each node.
+fn start_clients(lab: &Arc<Lab>, random: &mut Seeded) -> Vec<JoinHandle<()>> {
+    let mut threads = Vec::new();
+    for at in 0..NODES {
+        let (publishing, consuming) = (lab.clone(), lab.clone());
+        let seeds = (
+            Seeded(random.below(u64::MAX)),
+            Seeded(random.below(u64::MAX)),
+        );
+        threads.push(std::thread::spawn(move || {
+            publish(&publishing, at, seeds.0)
+        }));
+        threads.push(std::thread::spawn(move || consume(&consuming, at, seeds.1)));
+        let (lab, seeded) = (lab.clone(), Seeded(random.below(u64::MAX)));
+        threads.push(std::thread::spawn(move || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().build().expect("a runtime");
+            runtime.block_on(consume_by_socket(&lab, at, seeded));
+        }));
+    }
+    threads
+}
+
 #[test]
 fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
     let (rounds, seed) = (
-        number("PROMBUS_CLUSTER_ROUNDS", 4),
+        number("PROMBUS_CLUSTER_ROUNDS", KINDS),
         number("PROMBUS_CLUSTER_SEED", 1),
     );
     let servers = Servers::start(3, "");
@@ -393,43 +438,9 @@ fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
     for (folder, proxies) in folders.iter().zip(&proxies) {
         nodes.push(Some(start(proxies, folder, "127.0.0.1:0")));
     }
-    let lab = Arc::new(Lab {
-        urls: nodes
-            .iter()
-            .flatten()
-            .map(|node| node.url.clone())
-            .collect(),
-        is_over: AtomicBool::new(false),
-        is_published: AtomicBool::new(false),
-        acknowledged: Mutex::default(),
-        settled: Mutex::default(),
-        held: Mutex::default(),
-        seen: Mutex::default(),
-        by_socket: AtomicU64::new(0),
-        lost: Mutex::default(),
-        latest: (0..NODES).map(|_| Mutex::default()).collect(),
-        published: AtomicU64::new(0),
-        began: Instant::now(),
-    });
+    let lab = new_lab(&nodes);
     let mut random = Seeded(seed);
-    let mut threads = Vec::new();
-    for at in 0..NODES {
-        let (publishing, consuming) = (lab.clone(), lab.clone());
-        let seeds = (
-            Seeded(random.below(u64::MAX)),
-            Seeded(random.below(u64::MAX)),
-        );
-        threads.push(std::thread::spawn(move || {
-            publish(&publishing, at, seeds.0)
-        }));
-        threads.push(std::thread::spawn(move || consume(&consuming, at, seeds.1)));
-        let (lab, seeded) = (lab.clone(), Seeded(random.below(u64::MAX)));
-        threads.push(std::thread::spawn(move || {
-            let mut runtime = tokio::runtime::Builder::new_current_thread();
-            let runtime = runtime.enable_all().build().expect("a runtime");
-            runtime.block_on(consume_by_socket(&lab, at, seeded));
-        }));
-    }
+    let threads = start_clients(&lab, &mut random);
     let mut machines = Machines {
         servers,
         proxies,

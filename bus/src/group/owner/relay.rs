@@ -284,7 +284,7 @@ impl Owner {
             self.send(&FromRelay::Join {
                 request,
                 member: member.id,
-                join,
+                join: Box::new(join),
             });
         }
         self.members = members;

@@ -151,7 +151,7 @@ impl Host {
                 member,
                 join,
             } => {
-                let result = self.join(member, join).await;
+                let result = self.join(member, *join).await;
                 let result = result.map_err(|error| WireGroupError::of(&error));
                 let answer = FromOwner::Joined { request, result };
                 return self.sender.send(encode(&answer, &[])).await;

@@ -34,7 +34,7 @@ pub(crate) enum FromRelay {
     Join {
         request: u64,
         member: MemberId,
-        join: WireJoin,
+        join: Box<WireJoin>,
     },
     /// All members that are there since before have joined.
     Reported,

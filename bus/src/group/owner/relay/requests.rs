@@ -209,7 +209,7 @@ impl Owner {
         self.send(&FromRelay::Join {
             request,
             member,
-            join: wire,
+            join: Box::new(wire),
         });
     }
 
