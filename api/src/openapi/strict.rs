@@ -7,13 +7,14 @@ use serde_json::{Map, Value, json};
 /// The largest integer that every JSON reader keeps exactly.
 const MAX_INTEGER: u64 = 9_007_199_254_740_991;
 /// The bodies of requests. The server rejects a field that is not among theirs.
-const REQUESTS: [&str; 11] = [
+const REQUESTS: [&str; 12] = [
     "Ack",
     "Envelope",
     "GroupChange",
     "Modack",
     "Nack",
     "Publish",
+    "PublishAtomic",
     "PublishOptions",
     "Pull",
     "Redrive",
@@ -64,6 +65,9 @@ fn allow_null(schema: &mut Map<String, Value>) {
         }
         if let Some(Value::Array(words)) = property.get_mut("enum") {
             words.push(Value::Null);
+        }
+        if property.get("$ref").is_some() {
+            *property = json!({"anyOf": [property.clone(), {"type": "null"}]});
         }
     }
 }

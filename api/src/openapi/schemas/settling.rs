@@ -108,7 +108,9 @@ fn ack() -> Value {
 }
 
 fn publish_atomic() -> Value {
-    let events = list("The events, in their order.", &reference("Publish"));
+    let mut events = list("The events, in their order.", &reference("Publish"));
+    events["minItems"] = json!(1);
+    events["maxItems"] = json!(10_000);
     object(
         "Events that are stored as a whole or not at all.",
         vec![("publish", events)],
