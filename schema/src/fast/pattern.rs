@@ -7,6 +7,7 @@
 use crate::validator::{MAX_PATTERN_PROGRAM_BYTES, options};
 use jsonschema::Validator;
 use regex_automata::dfa::{Automaton, StartKind, dense};
+use regex_automata::util::primitives::StateID;
 use regex_automata::util::syntax;
 use regex_automata::{Input, nfa::thompson};
 use serde_json::{Value, json};
@@ -16,8 +17,14 @@ pub(super) const MAX_TABLE_BYTES: usize = 64 << 10;
 
 pub(super) struct Pattern {
     /// Absent where the pattern is not plain or its table would be too large.
-    table: Option<dense::DFA<Vec<u32>>>,
+    table: Option<Table>,
     library: Validator,
+}
+
+struct Table {
+    states: dense::DFA<Vec<u32>>,
+    /// Where every text begins.
+    start: StateID,
 }
 
 impl Pattern {
@@ -27,7 +34,9 @@ impl Pattern {
         let table = is_plain(pattern)
             .then(|| table(pattern, *table_room))
             .flatten();
-        *table_room -= table.as_ref().map_or(0, dense::DFA::memory_usage);
+        *table_room -= table
+            .as_ref()
+            .map_or(0, |table| table.states.memory_usage());
         Some(Self { table, library })
     }
 
@@ -35,15 +44,34 @@ impl Pattern {
     pub(super) fn matches(&self, text: &str) -> bool {
         if let Some(table) = &self.table
             && text.is_ascii()
-            && let Ok(end) = table.try_search_fwd(&Input::new(text).earliest(true))
         {
-            return end.is_some();
+            return table.matches(text.as_bytes());
         }
         self.library.is_valid(&Value::from(text))
     }
 }
 
-fn table(pattern: &str, room: usize) -> Option<dense::DFA<Vec<u32>>> {
+impl Table {
+    /// Whether the pattern matches anywhere in a text.
+    fn matches(&self, text: &[u8]) -> bool {
+        let states = &self.states;
+        let mut state = self.start;
+        for &byte in text {
+            state = states.next_state(state, byte);
+            if states.is_special_state(state) {
+                if states.is_match_state(state) {
+                    return true;
+                }
+                if states.is_dead_state(state) {
+                    return false;
+                }
+            }
+        }
+        states.is_match_state(states.next_eoi_state(state))
+    }
+}
+
+fn table(pattern: &str, room: usize) -> Option<Table> {
     let bytes = syntax::Config::new().unicode(false).utf8(false);
     let program = thompson::Config::new()
         .utf8(false)
@@ -57,7 +85,9 @@ fn table(pattern: &str, room: usize) -> Option<dense::DFA<Vec<u32>>> {
         .syntax(bytes)
         .thompson(program)
         .build(pattern);
-    built.ok().filter(|table| table.memory_usage() <= room)
+    let states = built.ok().filter(|states| states.memory_usage() <= room)?;
+    let start = states.start_state_forward(&Input::new("")).ok()?;
+    Some(Table { states, start })
 }
 
 /// Whether a pattern has only what both syntaxes read alike: literals, groups, alternatives, repetitions, anchors, and
