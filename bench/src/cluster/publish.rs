@@ -9,8 +9,8 @@ use crate::log_work::payloads;
 use crate::report::{Goal, Line, Unit};
 use crate::sampling::in_turns;
 use crate::table::Bench;
-use async_nats::jetstream::ContextBuilder;
 use async_nats::jetstream::stream::{Config, StorageType};
+use async_nats::jetstream::{Context, ContextBuilder};
 use bytes::Bytes;
 use prombus_replicated::{Options, ReplicatedStore};
 use std::sync::Arc;
@@ -97,6 +97,9 @@ async fn singly(servers: &NatsServers, count: usize, events: u64, payload: &str)
         ..Config::default()
     };
     contexts[0].create_stream(config).await?;
+    for context in &contexts {
+        wait_for_stream(context).await?;
+    }
     let started = Instant::now();
     let mut tasks = Vec::new();
     for context in &contexts {
@@ -116,4 +119,18 @@ async fn singly(servers: &NatsServers, count: usize, events: u64, payload: &str)
     let rate = events as f64 / started.elapsed().as_secs_f64();
     contexts[0].delete_stream("singly").await?;
     Ok(rate)
+}
+
+/// The servers other than the stream's own hear a moment later that it takes the subject.
+async fn wait_for_stream(context: &Context) -> Outcome<()> {
+    const ATTEMPTS: usize = 100;
+    const PAUSE: Duration = Duration::from_millis(50);
+    for _ in 1..ATTEMPTS {
+        if context.publish("singly", "1".into()).await?.await.is_ok() {
+            return Ok(());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    context.publish("singly", "1".into()).await?.await?;
+    Ok(())
 }
