@@ -5,9 +5,12 @@ use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::batch_spans::BatchSpans;
+use crate::gateway::Gateway;
 use crate::to_bus::{check_no_own_commit, to_bus_publish_options};
 use axum::response::Response;
+use prombus::Published;
 use prombus_api::Code;
+use prombus_api::frames::Publish;
 use prombus_api::http::{Body as _, PublishAtomic, PublishAtomicReply, PublishedEvent};
 use std::collections::BTreeMap;
 
@@ -43,19 +46,30 @@ pub(super) async fn publish(mut call: Call) -> Result<Response, ApiError> {
     let stored = gateway.bus.publish_atomic(batch).await;
     spans.end_atomic(gateway, &stored);
     let stored = stored.map_err(|error| at_place(error.at, error.error.into()))?;
-    let mut reply = PublishAtomicReply::default();
-    for (event, published) in events.iter().zip(stored) {
+    let reply = PublishAtomicReply {
+        published: count_published(gateway, &events, stored),
+    };
+    Ok(reply::json(&reply))
+}
+
+/// Counts what was stored of a batch, where a duplicate was stored before, and says where each event is.
+pub(super) fn count_published(
+    gateway: &Gateway,
+    events: &[Publish<'_>],
+    stored: Vec<Published>,
+) -> Vec<PublishedEvent> {
+    let placed = events.iter().zip(stored).map(|(event, published)| {
         if !published.duplicate {
             gateway.metrics.topic(&event.topic).published.increment();
         }
-        reply.published.push(PublishedEvent {
+        PublishedEvent {
             topic: event.topic.to_string(),
             id: published.id.to_string(),
             seq: published.seq,
             duplicate: published.duplicate,
-        });
-    }
-    Ok(reply::json(&reply))
+        }
+    });
+    placed.collect()
 }
 
 /// Says which event is to blame.

@@ -1,6 +1,7 @@
 //! `POST /ack`, `/nack` and `/modack`: what becomes of events that were pulled.
 
 use super::call::Call;
+use super::publish_atomic::count_published;
 use super::pull::ConsumerGuard;
 use super::reply;
 use crate::api_error::ApiError;
@@ -12,7 +13,7 @@ use prombus::error::AckPublishError;
 use prombus::{AckPublish, SettleOp};
 use prombus_api::Code;
 use prombus_api::frames::{Ack, Ids, Modack, Nack};
-use prombus_api::http::{Body as _, FailedId, PublishedEvent, SettleReply};
+use prombus_api::http::{Body as _, FailedId, SettleReply};
 use std::collections::BTreeMap;
 
 /// The most events that one request settles.
@@ -60,21 +61,11 @@ async fn step(call: &Call, ack: &Ack<'_>) -> Result<Response, ApiError> {
     for id in ids {
         consumer.ack_published(gateway, &ack.topic, id);
     }
-    let mut reply = SettleReply {
+    let reply = SettleReply {
         settled: ids.len() as u64,
+        published: count_published(gateway, &ack.publish, published),
         ..SettleReply::default()
     };
-    for (publish, published) in ack.publish.iter().zip(published) {
-        if !published.duplicate {
-            gateway.metrics.topic(&publish.topic).published.increment();
-        }
-        reply.published.push(PublishedEvent {
-            topic: publish.topic.to_string(),
-            id: published.id.to_string(),
-            seq: published.seq,
-            duplicate: published.duplicate,
-        });
-    }
     Ok(reply::json(&reply))
 }
 
