@@ -12,8 +12,6 @@ mod boots;
 mod copy;
 mod digest;
 mod flight;
-#[cfg(any(feature = "nats", feature = "mongo"))]
-mod growth;
 mod marks;
 pub mod message;
 #[cfg(feature = "mongo")]
@@ -29,13 +27,13 @@ mod state;
 mod store;
 mod trims;
 mod upkeep;
+#[cfg(any(feature = "nats", feature = "mongo"))]
+mod url_options;
 mod window;
 
 pub use copy::folder::{FolderCopy, OpenCopyError, Rebuilt};
 pub use copy::log::{LogCopy, Place, Shelf};
 pub use copy::{LocalCopy, MemoryCopy, Outcomes, StagedCopy};
-#[cfg(any(feature = "nats", feature = "mongo"))]
-pub use growth::Growth;
 pub use shared_log::{
     AppendError, Bounds, Description, Entry, FollowError, Follower, SharedLog, Unavailable,
 };
@@ -43,3 +41,5 @@ pub use snapshot::Snapshots;
 pub use state::{Options, Replication};
 pub use store::{OpenError, ReplicatedStore};
 pub use trims::Trim;
+#[cfg(any(feature = "nats", feature = "mongo"))]
+pub use url_options::UrlOptions;

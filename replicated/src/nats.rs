@@ -14,7 +14,7 @@ pub use url::{InvalidUrl, NatsUrl};
 
 use crate::{AppendError, Bounds, Description, Follower, SharedLog, Snapshots, Unavailable};
 use async_nats::client::RequestErrorKind;
-use async_nats::{Client, ConnectOptions};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions};
 use bytes::Bytes;
 use prombus_store::{Answer, Durability};
 use request::{Api, ApiFailure};
@@ -57,7 +57,23 @@ pub enum OpenStreamError {
         /// What failed.
         cause: String,
     },
-    /// JetStream refused, or did not answer.
+    /// The servers do not let this node in.
+    #[error("the servers of {url} reject the connection: {cause}")]
+    Rejected {
+        /// The servers.
+        url: String,
+        /// What they said.
+        cause: String,
+    },
+    /// JetStream does not answer, or has no leader at the moment.
+    #[error("JetStream does not answer about stream {stream}: {cause}")]
+    Unanswered {
+        /// The stream's name.
+        stream: String,
+        /// What failed.
+        cause: String,
+    },
+    /// JetStream refused.
     #[error("JetStream does not open stream {stream}: {cause}")]
     Refused {
         /// The stream's name.
@@ -73,6 +89,13 @@ pub enum OpenStreamError {
         /// What is wrong with it.
         cause: String,
     },
+}
+
+impl OpenStreamError {
+    /// Whether it may go well a moment later: servers start, or elect a leader.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Connect { .. } | Self::Unanswered { .. })
+    }
 }
 
 impl JetStreamLog {
@@ -126,7 +149,15 @@ async fn connect(url: &NatsUrl) -> Result<Client, OpenStreamError> {
         });
     let servers = url.servers().map_err(|error| failed(error.to_string()))?;
     let connected = options.connect(servers).await;
-    connected.map_err(|error| failed(error.to_string()))
+    connected.map_err(|error| match error.kind() {
+        ConnectErrorKind::Authentication
+        | ConnectErrorKind::AuthorizationViolation
+        | ConnectErrorKind::Tls => OpenStreamError::Rejected {
+            url: url.without_credentials(),
+            cause: error.to_string(),
+        },
+        _ => failed(error.to_string()),
+    })
 }
 
 impl SharedLog for JetStreamLog {

@@ -467,6 +467,7 @@ fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
             println!("node {at}:\n{}", node.logged());
         }
     }
+    check_delivered(&lab);
     let deliveries = check_hands(&lab);
     let dead = nodes[0]
         .as_ref()
@@ -497,7 +498,11 @@ fn rest(lab: &Lab, nodes: &[Option<Server>]) {
         assert!(began.elapsed() < REST, "it never came to rest: {said}");
         std::thread::sleep(Duration::from_millis(100));
     }
-    // What is settled was in somebody's hands: nothing is lost on the way.
+}
+
+/// What is settled was in a member's hands: nothing is lost on the way. Only when the members have ended has each noted
+/// what it had.
+fn check_delivered(lab: &Lab) {
     let mut seen = lab.seen.lock().expect("a lock").clone();
     let held = lab.held.lock().expect("a lock").clone();
     seen.extend(held.into_iter().map(|held| held.id));

@@ -2,9 +2,10 @@
 
 use crate::nats_servers::Servers;
 use crate::server::{PATIENCE, Server, run};
-use crate::shared_store::{lose_and_find, stop_and_kill, wait_at_most};
+use crate::shared_store::{lose_and_find, publish, stop_and_kill, stored, wait_at_most};
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 fn start(servers: &Servers, folder: Arc<TempDir>) -> Server {
@@ -82,11 +83,35 @@ fn exported(server: &Server) -> Vec<String> {
 }
 
 #[test]
+fn a_server_that_starts_while_nats_has_no_leader_waits_for_one() {
+    let mut nats = Servers::start(3, "");
+    let store = format!("nats://{}/orders?replicas=3&copy=copy", nats.hosts());
+    let server = Server::start(&["--store", &store]);
+    assert_eq!(publish(&server, "a"), 200);
+    let folder = server.kill();
+    // One of three elects nobody.
+    nats.kill(0);
+    nats.kill(1);
+    let starting = std::thread::spawn(move || Server::start_in(folder, &["--store", &store]));
+    std::thread::sleep(Duration::from_secs(3));
+    nats.restart(0);
+    nats.restart(1);
+    let server = starting.join().expect("it starts");
+    assert!(
+        server.logged().contains("trying again"),
+        "{}",
+        server.logged()
+    );
+    assert_eq!(stored(&server), ["a"]);
+    assert_eq!(publish(&server, "b"), 200);
+}
+
+#[test]
 fn a_server_that_cannot_open_the_stream_says_why() {
     let folder = TempDir::new().expect("a folder");
     for (store, said) in [
         (
-            "nats://127.0.0.1:1/orders",
+            "nats://127.0.0.1:1/orders?wait=0",
             "no server of nats://127.0.0.1:1/orders answers",
         ),
         ("nats://127.0.0.1:1", "the stream's name is missing"),

@@ -69,7 +69,7 @@ fn a_server_that_cannot_open_the_database_says_why_and_shows_no_password() {
     let folder = TempDir::new().expect("a folder");
     for (store, said) in [
         (
-            "mongodb://me:secret@127.0.0.1:1/orders?serverSelectionTimeoutMS=200",
+            "mongodb://me:secret@127.0.0.1:1/orders?serverSelectionTimeoutMS=200&wait=0",
             "cannot open the log in MongoDB",
         ),
         ("mongodb://127.0.0.1:1/a.b", "a database's name"),

@@ -11,6 +11,9 @@ use tempfile::TempDir;
 /// How long anything may take before the test gives up; far more than it needs on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a server may take to be ready; longer than it waits for the servers of its store.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+
 /// So much of a server's log is kept.
 const MAX_LOG_BYTES: usize = 1 << 20;
 
@@ -70,7 +73,7 @@ impl Server {
         let stderr = BufReader::new(child.stderr.take().expect("its errors"));
         let log = Arc::new(Mutex::new(String::new()));
         let kept = log.clone();
-        std::thread::spawn(move || {
+        let reading = std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 let mut kept = kept.lock().expect("the log");
                 if kept.len() < MAX_LOG_BYTES {
@@ -79,14 +82,16 @@ impl Server {
                 }
             }
         });
-        let line = told.recv_timeout(PATIENCE).expect("a line in time");
+        let line = told.recv_timeout(READY_LIMIT).expect("a line in time");
         let url = line.strip_prefix("prombus ready on ");
-        let url = url.unwrap_or_else(|| panic!("not ready: {line:?}"));
-        let url = url
-            .split_whitespace()
-            .next()
-            .expect("an address")
-            .to_owned();
+        let Some(url) = url else {
+            let status = child.wait().expect("it ends");
+            reading.join().expect("its errors are read");
+            let logged = log.lock().expect("the log");
+            panic!("not ready but {status}, {line:?} on stdout: {logged}");
+        };
+        let url = url.split_whitespace().next().expect("an address");
+        let url = url.to_owned();
         Self {
             child,
             url,

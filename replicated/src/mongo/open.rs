@@ -3,7 +3,7 @@
 use super::{MAX_MESSAGE_BYTES, META, META_ID, MongoLog, concern};
 use crate::Description;
 use mongodb::bson::{Document, doc, oid::ObjectId};
-use mongodb::error::Error;
+use mongodb::error::{Error, ErrorKind, RETRYABLE_WRITE_ERROR};
 use mongodb::options::ClientOptions;
 use mongodb::{Client, Database};
 use prombus_store::Durability;
@@ -26,7 +26,13 @@ pub enum OpenError {
         /// What is wrong with it.
         why: String,
     },
-    /// The server did not answer, or refused.
+    /// No server answers, or none is the primary at the moment.
+    #[error("cannot open the log in MongoDB: {why}")]
+    Unanswered {
+        /// What the driver said.
+        why: String,
+    },
+    /// The server refused.
     #[error("cannot open the log in MongoDB: {why}")]
     Failed {
         /// What the driver said.
@@ -38,6 +44,30 @@ pub enum OpenError {
         /// Its format.
         format: i64,
     },
+}
+
+impl OpenError {
+    /// Whether it may go well a moment later: servers start, or elect a primary.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Unanswered { .. })
+    }
+}
+
+impl From<Error> for OpenError {
+    fn from(error: Error) -> Self {
+        let why = error.kind.to_string();
+        let is_unanswered = matches!(
+            &*error.kind,
+            ErrorKind::ServerSelection { .. }
+                | ErrorKind::Io(_)
+                | ErrorKind::ConnectionPoolCleared { .. }
+        );
+        if is_unanswered || error.contains_label(RETRYABLE_WRITE_ERROR) {
+            Self::Unanswered { why }
+        } else {
+            Self::Failed { why }
+        }
+    }
 }
 
 impl MongoLog {
@@ -59,13 +89,7 @@ impl MongoLog {
         let hosts: Vec<String> = options.hosts.iter().map(ToString::to_string).collect();
         let shown = format!("mongodb://{}/{name}", hosts.join(","));
         let database = Client::with_options(options).map_err(bad)?.database(&name);
-        let failed = |error: Error| OpenError::Failed {
-            why: error.kind.to_string(),
-        };
-        let hello: Document = database
-            .run_command(doc! { "hello": 1 })
-            .await
-            .map_err(failed)?;
+        let hello: Document = database.run_command(doc! { "hello": 1 }).await?;
         let log_id = log_id(&database).await?;
         let (durability, warning) = describe(&hello);
         let is_router = hello.get_str("msg").ok() == Some("isdbgrid");
@@ -85,9 +109,6 @@ impl MongoLog {
 
 /// The log's number; drawn by whoever opens it first.
 async fn log_id(database: &Database) -> Result<u64, OpenError> {
-    let failed = |error: Error| OpenError::Failed {
-        why: error.kind.to_string(),
-    };
     let drawn = xxh3_64(&ObjectId::new().bytes()) as i64;
     let meta = database.collection::<Document>(META);
     let begin = doc! { "$setOnInsert": { "format": FORMAT, "log_id": drawn, "trimmed": 0_i64 } };
@@ -97,12 +118,9 @@ async fn log_id(database: &Database) -> Result<u64, OpenError> {
         Ok(_) => {}
         // Another node opens it at the same moment.
         Err(error) if super::is_duplicate(&error) => {}
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(error.into()),
     }
-    let meta = meta
-        .find_one(doc! { "_id": META_ID })
-        .await
-        .map_err(failed)?;
+    let meta = meta.find_one(doc! { "_id": META_ID }).await?;
     let meta = meta.unwrap_or_default();
     match meta.get_i64("format") {
         Ok(format) if format > FORMAT => Err(OpenError::NewerFormat { format }),

@@ -1,7 +1,7 @@
 //! `mongodb://[user:password@]host:port,host:port/DATABASE?copy=FOLDER&readable=no` and whatever options MongoDB's own
 //! connection strings have.
 
-use crate::Growth;
+use crate::UrlOptions;
 use std::path::PathBuf;
 
 /// The database where the URL names none.
@@ -18,14 +18,14 @@ pub struct MongoUrl {
     pub copy: Option<PathBuf>,
     /// Whether the events and cursors are kept as readable collections too.
     pub readable: bool,
-    /// How far the collection of commits may grow.
-    pub growth: Growth,
+    /// What every shared store's URL may say.
+    pub options: UrlOptions,
 }
 
 /// Why a text is no such URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid store URL: {cause}; expected mongodb://HOST:PORT[,HOST:PORT]/DATABASE[?replicaSet=NAME&copy=FOLDER&readable=no&snapshot_bytes=256MiB&absent=60]"
+    "invalid store URL: {cause}; expected mongodb://HOST:PORT[,HOST:PORT]/DATABASE[?replicaSet=NAME&copy=FOLDER&readable=no&snapshot_bytes=256MiB&absent=60&wait=30]"
 )]
 pub struct InvalidUrl {
     cause: String,
@@ -59,7 +59,7 @@ impl MongoUrl {
             database: database.to_owned(),
             copy: None,
             readable: true,
-            growth: Growth::default(),
+            options: UrlOptions::default(),
         };
         let mut options = Vec::new();
         for option in query.split('&').filter(|option| !option.is_empty()) {
@@ -71,7 +71,7 @@ impl MongoUrl {
                     return Err(invalid("copy names a folder, and readable is yes or no"));
                 }
                 Some((name, value)) => {
-                    let is_ours = parsed.growth.set(name, value);
+                    let is_ours = parsed.options.set(name, value);
                     if !is_ours.map_err(|cause| invalid(&cause))? {
                         options.push(option);
                     }

@@ -17,6 +17,11 @@ const NO_MESSAGE_FOUND: u16 = 10037;
 /// Codes of what passes by itself: no quorum, no leader, a server that is starting, resources of the cluster.
 const TEMPORARY: [u16; 6] = [10008, 10009, 10011, 10074, 10118, 10167];
 
+/// Whether an error of JetStream passes by itself.
+pub(super) fn is_temporary(code: u16) -> bool {
+    TEMPORARY.contains(&code)
+}
+
 /// Requests about one stream.
 #[derive(Debug, Clone)]
 pub(super) struct Api {
@@ -218,7 +223,7 @@ fn parse_body<T: for<'a> Deserialize<'a>>(body: &[u8]) -> Result<T, ApiFailure> 
         Ok(Reply::Error { error }) => Err(ApiFailure::Refused {
             code: error.err_code,
             description: error.description,
-            is_temporary: TEMPORARY.contains(&error.err_code),
+            is_temporary: is_temporary(error.err_code),
         }),
         Err(error) => Err(ApiFailure::Garbage(error.to_string())),
     }

@@ -1,8 +1,11 @@
 //! The stream of a cluster: how it is made, and whether one that is there can carry commits.
 
+use super::request::is_temporary;
 use super::{NatsUrl, OpenStreamError};
 use async_nats::Client;
-use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::context::{
+    CreateStreamError, CreateStreamErrorKind, GetStreamErrorKind,
+};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType};
 use async_nats::jetstream::{self, Context, ErrorCode};
 use std::collections::HashMap;
@@ -11,6 +14,8 @@ use std::time::Duration;
 const FORMAT_KEY: &str = "prombus-format";
 const FORMAT: &str = "1";
 const LOG_ID_KEY: &str = "prombus-log";
+/// How long a request about a stream may take. One that comes while servers elect a leader gets no reply at all.
+const FIND_LIMIT: Duration = Duration::from_secs(2);
 /// Making a stream of several replicas waits for its first leader.
 const CREATE_LIMIT: Duration = Duration::from_secs(10);
 
@@ -37,15 +42,17 @@ pub(super) async fn open(
     new_log_id: u64,
 ) -> Result<Opened, OpenStreamError> {
     let mut context = jetstream::new(client.clone());
-    context.set_timeout(CREATE_LIMIT);
+    context.set_timeout(FIND_LIMIT);
     if let Some(found) = find(&context, url).await? {
         return check(url, &found);
     }
-    match context.create_stream(config(url, new_log_id)).await {
+    let mut creating = context.clone();
+    creating.set_timeout(CREATE_LIMIT);
+    match creating.create_stream(config(url, new_log_id)).await {
         Ok(_) => {}
         // Another node was faster.
         Err(error) if is_in_use(&error.kind()) => {}
-        Err(error) => return Err(refused(url, error.to_string())),
+        Err(error) => return Err(create_error(url, &error)),
     }
     let found = find(&context, url).await?;
     let found = found.ok_or_else(|| refused(url, "it is gone again".into()))?;
@@ -61,8 +68,35 @@ async fn find(context: &Context, url: &NatsUrl) -> Result<Option<Config>, OpenSt
             {
                 Ok(None)
             }
+            GetStreamErrorKind::Request => Err(unanswered(url, error.to_string())),
+            GetStreamErrorKind::JetStream(found) if passes(&found) => {
+                Err(unanswered(url, error.to_string()))
+            }
             _ => Err(refused(url, error.to_string())),
         },
+    }
+}
+
+fn create_error(url: &NatsUrl, error: &CreateStreamError) -> OpenStreamError {
+    let is_unanswered = match error.kind() {
+        CreateStreamErrorKind::TimedOut
+        | CreateStreamErrorKind::JetStreamUnavailable
+        | CreateStreamErrorKind::Response => true,
+        CreateStreamErrorKind::JetStream(error) => passes(&error),
+        _ => false,
+    };
+    let error_of = if is_unanswered { unanswered } else { refused };
+    error_of(url, error.to_string())
+}
+
+fn passes(error: &jetstream::Error) -> bool {
+    u16::try_from(error.error_code().0).is_ok_and(is_temporary)
+}
+
+fn unanswered(url: &NatsUrl, cause: String) -> OpenStreamError {
+    OpenStreamError::Unanswered {
+        stream: url.stream.clone(),
+        cause,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `nats://[user:password@]host:port,host:port/stream?replicas=3&sync=always&monitor=host:port&copy=FOLDER`
 
-use crate::Growth;
+use crate::UrlOptions;
 use async_nats::ServerAddr;
 use std::path::PathBuf;
 
@@ -25,14 +25,14 @@ pub struct NatsUrl {
     pub monitors: Vec<String>,
     /// Where the node's copy is.
     pub copy: Option<PathBuf>,
-    /// How far the stream may grow.
-    pub growth: Growth,
+    /// What every shared store's URL may say.
+    pub options: UrlOptions,
 }
 
 /// Why a text is no such URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid store URL: {cause}; expected nats://HOST:PORT[,HOST:PORT]/STREAM[?replicas=1&sync=always&monitor=HOST:PORT&copy=FOLDER&snapshot_bytes=256MiB&absent=60]"
+    "invalid store URL: {cause}; expected nats://HOST:PORT[,HOST:PORT]/STREAM[?replicas=1&sync=always&monitor=HOST:PORT&copy=FOLDER&snapshot_bytes=256MiB&absent=60&wait=30]"
 )]
 pub struct InvalidUrl {
     cause: String,
@@ -70,7 +70,7 @@ impl NatsUrl {
             sync_always: false,
             monitors: Vec::new(),
             copy: None,
-            growth: Growth::default(),
+            options: UrlOptions::default(),
         };
         for option in query.split('&').filter(|option| !option.is_empty()) {
             parsed.set(option).map_err(invalid)?;
@@ -111,7 +111,7 @@ impl NatsUrl {
             },
             "monitor" => self.monitors = value.split(',').map(str::to_owned).collect(),
             "copy" if !value.is_empty() => self.copy = Some(value.into()),
-            _ if self.growth.set(name, value)? => {}
+            _ if self.options.set(name, value)? => {}
             _ => return Err(format!("unknown option {name:?}")),
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! How far the shared log may grow, as a store's URL says: `snapshot_bytes=256MiB` and `absent=60`.
+//! What the URL of every shared store may say: how far the log may grow (`snapshot_bytes=256MiB`, `absent=60`), and how long a
+//! start waits for its servers (`wait=30`).
 
 use crate::Options;
 use std::time::Duration;
@@ -8,14 +9,20 @@ const MIN_SNAPSHOT_BYTES: u64 = 1 << 20;
 /// The shortest absence: nodes without groups are heard of every ten seconds.
 const MIN_ABSENT: Duration = Duration::from_secs(30);
 
-/// The options of a URL about growth; those that are not there are left as they are.
+/// How long a start waits for servers, unless the URL says otherwise. JetStream elects a leader in 4 to 8 s.
+const DEFAULT_WAIT: Duration = Duration::from_secs(30);
+/// The longest wait: an hour.
+const MAX_WAIT: Duration = Duration::from_secs(3_600);
+
+/// The options of a URL; those that are not there are left as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Growth {
+pub struct UrlOptions {
     snapshot_bytes: Option<u64>,
     absent_after: Option<Duration>,
+    wait: Option<Duration>,
 }
 
-impl Growth {
+impl UrlOptions {
     /// Takes an option of a URL; `false` where it is none of these.
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<bool, String> {
         match name {
@@ -33,9 +40,21 @@ impl Growth {
                     .ok_or_else(|| format!("absent={value} is no number of seconds from 30 on"))?;
                 self.absent_after = Some(absent);
             }
+            "wait" => {
+                let wait = value.parse().ok().map(Duration::from_secs);
+                let wait = wait.filter(|wait| *wait <= MAX_WAIT);
+                let wait =
+                    wait.ok_or_else(|| format!("wait={value} is no number of seconds up to 3600"))?;
+                self.wait = Some(wait);
+            }
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// How long a start tries again where servers do not answer or elect a leader.
+    pub fn wait(&self) -> Duration {
+        self.wait.unwrap_or(DEFAULT_WAIT)
     }
 
     /// Options of a node with what the URL says.
@@ -64,11 +83,14 @@ mod tests {
 
     #[test]
     fn sizes_and_seconds_are_read_and_their_bounds_kept() {
-        let mut growth = Growth::default();
-        assert_eq!(growth.set("snapshot_bytes", "64MiB"), Ok(true));
-        assert_eq!(growth.set("absent", "90"), Ok(true));
-        assert_eq!(growth.set("copy", "x"), Ok(false));
-        let options = growth.apply(Options::default());
+        let mut set = UrlOptions::default();
+        assert_eq!(set.wait(), DEFAULT_WAIT);
+        assert_eq!(set.set("snapshot_bytes", "64MiB"), Ok(true));
+        assert_eq!(set.set("absent", "90"), Ok(true));
+        assert_eq!(set.set("wait", "0"), Ok(true));
+        assert_eq!(set.set("copy", "x"), Ok(false));
+        assert_eq!(set.wait(), Duration::ZERO);
+        let options = set.apply(Options::default());
         assert_eq!(options.snapshot_bytes, 64 << 20);
         assert_eq!(options.absent_after, Duration::from_secs(90));
         for (name, value) in [
@@ -77,8 +99,10 @@ mod tests {
             ("snapshot_bytes", "99999999999GiB"),
             ("absent", "29"),
             ("absent", "1m"),
+            ("wait", "3601"),
+            ("wait", "-1"),
         ] {
-            let error = growth.set(name, value).expect_err("out of bounds");
+            let error = set.set(name, value).expect_err("out of bounds");
             assert!(error.contains(value), "{error}");
         }
     }
