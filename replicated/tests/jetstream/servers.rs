@@ -7,9 +7,13 @@
     reason = "it waits for real processes, and each program that includes it uses a part"
 )]
 
+#[path = "ports.rs"]
+pub(crate) mod ports;
+
+use ports::free_ports;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -136,9 +140,22 @@ impl Servers {
     fn wait_until_ready(&self) {
         let until = Instant::now() + READY_LIMIT;
         while !self.servers.iter().all(Server::is_ready) {
-            assert!(Instant::now() < until, "JetStream is not ready in time");
+            assert!(
+                Instant::now() < until,
+                "JetStream is not ready in time: {}",
+                self.logged()
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+}
+
+impl Servers {
+    /// What the servers have logged since they were started last.
+    fn logged(&self) -> String {
+        let of = |at| self.folder.path().join(format!("server-{at}.log"));
+        let logs = (0..self.servers.len()).map(|at| fs::read_to_string(of(at)));
+        logs.map(Result::unwrap_or_default).collect()
     }
 }
 
@@ -166,14 +183,6 @@ impl Drop for Servers {
             }
         }
     }
-}
-
-fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<TcpListener> = (0..count)
-        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port"))
-        .collect();
-    let port = |listener: &TcpListener| listener.local_addr().expect("an address").port();
-    listeners.iter().map(port).collect()
 }
 
 /// The server's program.

@@ -8,8 +8,12 @@
     reason = "it waits for a real process, and each program that includes it uses a part"
 )]
 
+#[path = "../jetstream/ports.rs"]
+mod ports;
+
+use ports::free_ports;
 use std::fs::File;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,9 +52,7 @@ impl Server {
 
     /// Starts the stand-in whatever the environment says, for tests that kill it.
     pub(crate) fn start_stand_in() -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
+        let port = free_ports(1)[0];
         let before = format!("mongodb://127.0.0.1:{port}/");
         let mut server = Self {
             process: Some(Process {
