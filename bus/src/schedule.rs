@@ -29,6 +29,7 @@ use prombus_store::{
 };
 use record::{Meta, Record, schedules_config};
 use repeat::Repeat;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -155,18 +156,20 @@ impl Bus {
             }
         }
         let limits = &core.options.limits;
-        let payload = checked_payload(limits, topic, payload)?;
+        let payload = checked_payload(limits, topic, payload, |_| false)?.text;
         let mut event = draft(limits, &payload, options)?;
         let partitions = named.traits.partitions;
         event.partition = partition_of_draft(&event, partitions, || core.number());
         // Now, because at the due time there is no caller to report to.
-        let stamped = match named.traits.schemas {
-            Some(generation) => core.schemas.of(&target, generation)?.stamp(&event)?,
+        let schemas = match named.traits.schemas {
+            Some(generation) => Some(core.schemas.of(&target, generation)?),
             None => None,
         };
-        if let Some(headers) = &stamped {
-            event.headers = headers;
-        }
+        let stamped = match &schemas {
+            Some(schemas) => schemas.stamp(&event, false)?,
+            None => Cow::Borrowed(event.headers),
+        };
+        event.headers = &stamped;
         let due = due(schedule, core.now_ms())?;
         core.topics.check(&target)?;
         let limit = core.options.max_schedules as u64;

@@ -132,8 +132,20 @@ impl Kinds {
 impl FastSchema {
     /// Whether a payload certainly is JSON and certainly fits.
     pub(crate) fn fits(&self, payload: &str) -> bool {
+        self.pass(payload).is_some()
+    }
+
+    /// The same for one without insignificant whitespace.
+    pub(crate) fn fits_compact(&self, payload: &str) -> bool {
+        let end = self.pass(payload);
+        end.is_some_and(|end| !end.has_whitespace())
+    }
+
+    /// The end of a payload that fits.
+    fn pass<'a>(&self, payload: &'a str) -> Option<Cursor<'a>> {
         let mut cursor = Cursor::new(payload);
-        fits(&self.root, &mut cursor, 0).is_some() && cursor.is_at_end()
+        fits(&self.root, &mut cursor, 0)?;
+        cursor.is_at_end().then_some(cursor)
     }
 }
 

@@ -67,7 +67,9 @@ pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
         Line::new(validate, Unit::NanosPerEvent, check)
             .beside("publishing it", beside)
             .goal(Goal::RatioAtMost(0.5)),
-        Line::new(publish, Unit::NanosPerEvent, with).beside("without", without),
+        Line::new(publish, Unit::NanosPerEvent, with)
+            .beside("without", without)
+            .goal(Goal::RatioAtMost(1.5)),
     ])
 }
 

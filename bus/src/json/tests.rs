@@ -27,6 +27,13 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Holds payloads against little, so that most fit.
+fn validator() -> prombus_schema::Validator {
+    let schema = r#"{"properties": {"a": {"type": ["number", "string", "object"]}}}"#;
+    let schema = prombus_schema::Schema::parse(schema).expect("a schema");
+    prombus_schema::Validator::new(&schema).expect("a schema")
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
@@ -51,6 +58,19 @@ proptest! {
         chars[at] = byte.chars().next().unwrap_or(' ');
         let text: String = chars.into_iter().collect();
         prop_assert_eq!(compact(&text).is_ok(), is_json(&text), "{}", text);
+    }
+
+    #[test]
+    fn a_schema_lets_nothing_pass_that_is_not_compact_json(value in value(), at in any::<prop::sample::Index>(), byte in "[\\]\\[{}\",:0-9eE+.tfn\\\\u \n\u{1}a-]") {
+        let validator = validator();
+        let mut chars: Vec<char> = value.to_string().chars().collect();
+        let at = at.index(chars.len());
+        chars[at] = byte.chars().next().unwrap_or(' ');
+        for text in [value.to_string(), chars.iter().collect(), serde_json::to_string_pretty(&value).expect("it is JSON")] {
+            if validator.fits_compact(&text) {
+                prop_assert!(matches!(compact(&text), Ok(Cow::Borrowed(_))), "{}", text);
+            }
+        }
     }
 
     #[test]

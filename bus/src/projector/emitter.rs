@@ -7,6 +7,7 @@ use crate::publish::{PublishOptions, draft};
 use crate::schemas::TopicSchemas;
 use prombus_store::{Batch, StoredEvent};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -81,12 +82,10 @@ impl Emitter {
         let mut draft = draft(&self.limits, &payload, &options)?;
         draft.partition = partition_of_draft(&draft, self.partitions, || self.emitted);
         let stamped = match &self.schemas {
-            Some(schemas) => schemas.stamp(&draft)?,
-            None => None,
+            Some(schemas) => schemas.stamp(&draft, false)?,
+            None => Cow::Borrowed(draft.headers),
         };
-        if let Some(headers) = &stamped {
-            draft.headers = headers;
-        }
+        draft.headers = &stamped;
         self.batch.publish(&self.topic, &draft);
         self.emitted += 1;
         self.bytes += bytes;

@@ -8,6 +8,7 @@ use crate::partition::partition_of_draft;
 use crate::schemas::TopicSchemas;
 use prombus_store::{Answer, Batch, CommitError, Receipt, Store};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -140,29 +141,19 @@ impl PublishBatch {
         options: &PublishOptions<'_>,
     ) -> Result<(), PublishError> {
         let is_another_topic = self.runs.last().is_none_or(|run| &*run.topic != topic);
-        let turn = if is_another_topic {
-            Some(self.turn(topic)?)
-        } else {
-            None
+        if is_another_topic {
+            let turn = self.turn(topic)?;
+            self.runs.push(turn);
+        }
+        let Some(run) = self.runs.last() else {
+            return Ok(());
         };
-        let limits = &self.core.options.limits;
-        let payload = checked_payload(limits, topic, payload)?;
-        let mut draft = draft(limits, &payload, options)?;
-        let run = turn.as_ref().or(self.runs.last());
-        let partitions = run.and_then(|run| run.partitions);
-        draft.partition = partition_of_draft(&draft, partitions, || self.core.number());
-        let schemas = run.and_then(|run| run.schemas.as_deref());
-        let stamped = schemas.and_then(|schemas| schemas.stamp(&draft).transpose());
-        let stamped = stamped.transpose()?;
-        if let Some(headers) = &stamped {
-            draft.headers = headers;
+        let added = add(&self.core, &mut self.batch, run, payload, options);
+        if added.is_err() && is_another_topic {
+            // An event that is refused does not make its topic.
+            self.runs.pop();
         }
-        // Only now, so that an event that is refused does not make its topic.
-        self.runs.extend(turn);
-        if let Some(run) = self.runs.last() {
-            self.batch.publish(&run.topic, &draft);
-        }
-        Ok(())
+        added
     }
 
     /// The run that begins with an event of another topic than the one before it.
@@ -180,6 +171,30 @@ impl PublishBatch {
             partitions: named.traits.partitions,
         })
     }
+}
+
+/// Adds an event to the batch for the store.
+fn add(
+    core: &Core,
+    batch: &mut Batch,
+    run: &TopicRun,
+    payload: &str,
+    options: &PublishOptions<'_>,
+) -> Result<(), PublishError> {
+    let limits = &core.options.limits;
+    let schemas = run.schemas.as_deref();
+    let payload = checked_payload(limits, &run.topic, payload, |payload| {
+        schemas.is_some_and(|schemas| schemas.fits_compact(options.headers, payload))
+    })?;
+    let mut draft = draft(limits, &payload.text, options)?;
+    draft.partition = partition_of_draft(&draft, run.partitions, || core.number());
+    let stamped = match schemas {
+        Some(schemas) => schemas.stamp(&draft, payload.fits)?,
+        None => Cow::Borrowed(draft.headers),
+    };
+    draft.headers = &stamped;
+    batch.publish(&run.topic, &draft);
+    Ok(())
 }
 
 impl fmt::Debug for PublishBatch {

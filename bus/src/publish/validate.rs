@@ -17,24 +17,40 @@ pub fn is_tombstone(payload: &str) -> bool {
     TOMBSTONES.contains(&payload)
 }
 
-/// The payload as the bus stores it: JSON without insignificant whitespace, within the limit of its topic.
+/// A payload as the bus stores it.
+pub(crate) struct Payload<'a> {
+    pub(crate) text: Cow<'a, str>,
+    /// Whether it is known to fit the schema of its topic.
+    pub(crate) fits: bool,
+}
+
+/// The payload as the bus stores it: JSON without insignificant whitespace, within the limit of its topic. `fits_compact`
+/// says whether a text is known to be that already because it was held against a schema, which reads all of it.
 pub(crate) fn checked_payload<'a>(
     limits: &Limits,
     topic: &str,
     payload: &'a str,
-) -> Result<Cow<'a, str>, PublishError> {
+    fits_compact: impl FnOnce(&str) -> bool,
+) -> Result<Payload<'a>, PublishError> {
     // Whitespace may go, but a text far over the limit is not worth scanning.
     let limit = limits.payload_bytes_of(topic);
     let bytes = payload.len();
     if bytes > limit.saturating_mul(2) {
         return Err(TooLarge::bytes("payload", bytes, limit).into());
     }
+    if bytes <= limit && fits_compact(payload) {
+        let text = Cow::Borrowed(payload);
+        return Ok(Payload { text, fits: true });
+    }
     let payload = json::compact(payload)?;
     let bytes = payload.len();
     if bytes > limit {
         return Err(TooLarge::bytes("payload", bytes, limit).into());
     }
-    Ok(payload)
+    Ok(Payload {
+        text: payload,
+        fits: false,
+    })
 }
 
 /// Checks everything but the payload, and drafts the event.

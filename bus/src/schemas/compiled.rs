@@ -8,6 +8,7 @@ use prombus_schema::{Schema, Upcast, Validator};
 use prombus_store::RwLockExt;
 use prombus_store::{Answer, Draft, Keyed, Store};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock, RwLock};
 use std::task::{Context, Poll, Waker};
 use tokio::runtime::Handle;
@@ -42,6 +43,8 @@ pub(crate) struct TopicSchemas {
 struct Version {
     version: u32,
     text: String,
+    /// The header that says so.
+    stamp: [(String, String); 1],
     /// Compiled when the first event comes.
     compiled: OnceLock<Result<Compiled, String>>,
 }
@@ -146,35 +149,54 @@ impl Schemas {
 }
 
 impl TopicSchemas {
-    /// Holds an event against the version that its publisher names, else the latest, and gives its headers with that
-    /// version among them; `None` where they stay as they are. A tombstone passes, because it has no state to describe.
-    pub(crate) fn stamp(
-        &self,
-        draft: &Draft<'_>,
-    ) -> Result<Option<Vec<(String, String)>>, SchemaInvalid> {
+    /// Whether a payload is found to be JSON without insignificant whitespace and to fit its version, in one pass over its
+    /// text.
+    pub(crate) fn fits_compact(&self, headers: &[(String, String)], payload: &str) -> bool {
+        let version = match named_version(headers) {
+            Some(named) => self.version(named),
+            None => self.versions.last(),
+        };
+        let compiled = version.and_then(|version| version.compiled().as_ref().ok());
+        compiled.is_some_and(|compiled| compiled.validator.fits_compact(payload))
+    }
+
+    /// Holds an event against the version that its publisher names, else the latest, unless it is known to fit, and gives
+    /// its headers with that version among them. A tombstone passes, because it has no state to describe.
+    pub(crate) fn stamp<'a>(
+        &'a self,
+        draft: &Draft<'a>,
+        fits: bool,
+    ) -> Result<Cow<'a, [(String, String)]>, SchemaInvalid> {
+        let unchanged = Cow::Borrowed(draft.headers);
         let Some(latest) = self.versions.last() else {
-            return Ok(None);
+            return Ok(unchanged);
         };
         if draft.tombstone && draft.key.is_some() {
-            return Ok(None);
+            return Ok(unchanged);
         }
-        let own = draft
-            .headers
-            .iter()
-            .find(|(name, _)| name == SCHEMA_VERSION_HEADER);
-        let Some((_, named)) = own else {
-            self.check(latest, draft.payload)?;
-            let stamp = (SCHEMA_VERSION_HEADER.to_owned(), latest.version.to_string());
-            return Ok(Some(draft.headers.iter().cloned().chain([stamp]).collect()));
+        let named = named_version(draft.headers);
+        let version = match named {
+            None => Some(latest),
+            Some(named) => self.version(named),
         };
-        let number = named.parse().unwrap_or(0);
-        let version = self.versions.iter().find(|known| known.version == number);
         let Some(version) = version else {
+            let named = named.unwrap_or_default();
             let reason = format!("{SCHEMA_VERSION_HEADER} {named:?} is no version of the schema");
             return Err(self.invalid(latest, String::new(), reason));
         };
-        self.check(version, draft.payload)?;
-        Ok(None)
+        if !fits {
+            self.check(version, draft.payload)?;
+        }
+        Ok(match (named, draft.headers) {
+            (Some(_), _) => unchanged,
+            (None, []) => Cow::Borrowed(&latest.stamp),
+            (None, headers) => headers.iter().chain(&latest.stamp).cloned().collect(),
+        })
+    }
+
+    fn version(&self, named: &str) -> Option<&Version> {
+        let number: u32 = named.parse().ok()?;
+        self.versions.iter().find(|known| known.version == number)
     }
 
     /// A payload of an earlier version as one of the latest, with the number of that. `None` where it is of the latest
@@ -228,6 +250,7 @@ impl Version {
         Self {
             version: stored.version,
             text: stored.schema,
+            stamp: [(SCHEMA_VERSION_HEADER.to_owned(), stored.version.to_string())],
             compiled: OnceLock::new(),
         }
     }
@@ -243,6 +266,14 @@ impl Version {
             compiled.map_err(|error| error.to_string())
         })
     }
+}
+
+/// The version that a publisher names.
+fn named_version(headers: &[(String, String)]) -> Option<&str> {
+    let own = headers
+        .iter()
+        .find(|(name, _)| name == SCHEMA_VERSION_HEADER);
+    own.map(|(_, named)| named.as_str())
 }
 
 /// The answer, where it is there without waiting.

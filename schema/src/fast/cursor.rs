@@ -14,6 +14,7 @@ const BLOCK_BYTES: usize = 16;
 pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,
+    has_whitespace: bool,
 }
 
 /// A string without its quotes.
@@ -65,7 +66,16 @@ impl Number<'_> {
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self {
+            text,
+            at: 0,
+            has_whitespace: false,
+        }
+    }
+
+    /// Whether there was whitespace between values on the way here.
+    pub(super) fn has_whitespace(&self) -> bool {
+        self.has_whitespace
     }
 
     /// The first byte of what comes next, behind whitespace.
@@ -75,6 +85,7 @@ impl<'a> Cursor<'a> {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
                 return Some(byte);
             }
+            self.has_whitespace = true;
             self.at += 1;
         }
     }

@@ -183,7 +183,18 @@ fn common_schemas_are_compiled_and_others_are_not() {
     });
     let fast = FastSchema::compile(&known).expect("all of it is known");
     assert!(fast.fits(r#"{"pid":7,"name":"sensor-7","tags":["a","b"]}"#));
-    assert!(fast.fits(" { \"pid\" : 7 }\n"));
+    assert!(fast.fits_compact(r#"{"pid":7,"name":"sensor-7"}"#));
+    for spaced in [
+        " { \"pid\" : 7 }\n",
+        " {\"pid\":7}",
+        "{\"pid\":7 }",
+        "{\"pid\":7}\t",
+    ] {
+        assert!(
+            fast.fits(spaced) && !fast.fits_compact(spaced),
+            "{spaced:?}"
+        );
+    }
     for unsure in [
         r#"{"name":"x"}"#,
         r#"{"pid":-1}"#,
