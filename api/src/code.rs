@@ -1,15 +1,17 @@
 //! The stable error codes: the words that clients branch on, and the HTTP status that goes with each.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// Declares the codes once: variant, word and meaning.
 macro_rules! codes {
     ($($variant:ident $word:literal $meaning:literal),+ $(,)?) => {
-        /// An error code. A word, once published, keeps its meaning and is never used for another.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        /// What went wrong, for programs. A newer server may know more words; one that was published keeps its meaning and
+        /// is never used for another.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, JsonSchema)]
         pub enum Code {
-            $(#[doc = $meaning] $variant,)+
+            $(#[doc = $meaning] #[schemars(rename = $word)] $variant,)+
         }
 
         impl Code {

@@ -1,7 +1,8 @@
 //! HTTP: queries, bodies of requests and bodies of replies, each beside what it belongs to.
 //!
-//! Requests are read by the same scanner as frames, so that a field that is wrong is named. Replies are plain
-//! structs, except where stored records are copied into them as they are.
+//! Requests are read by the same scanner as frames, so that a field that is wrong is named: `object!` and `query!` make
+//! that of their structs. Replies are plain structs, except where stored records are copied into them as they are. Doc
+//! comments of bodies and their fields are the descriptions in the OpenAPI document.
 
 mod age;
 mod atomic;
@@ -55,6 +56,8 @@ pub use latest::{LatestPage, LatestQuery, write_latest_page};
 pub use nodes::{Node, NodeList};
 pub use publish::{BatchReply, Envelope, PublishReply, is_event_header, publish_query};
 pub use pull::{Context, Delivery, Pull, Pulled, write_pulled};
+#[cfg(test)]
+pub(crate) use query::Parameters;
 pub use query::{Query, QueryWriter, percent_encoded};
 pub use read::{EventPage, ExportQuery, ReadQuery, write_event_page};
 pub use schedules::{PendingSchedule, SchedulePage, ScheduleReply, SchedulesQuery};

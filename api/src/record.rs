@@ -2,30 +2,41 @@
 
 use crate::error::ParseError;
 use crate::frames::required;
+use crate::names::{EventId, Key, Topic};
 use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
+use schemars::JsonSchema;
+use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-/// A stored event. Strings are borrowed from the text unless they have escapes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A stored event.
+// Strings are borrowed from the text unless they have escapes.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("required" = ["id", "ts", "topic", "seq", "payload"]))]
 pub struct Record<'a> {
-    /// Made by the bus, or the publisher's own.
+    /// UUIDv7 made by the bus, or the publisher's own.
+    #[schemars(with = "EventId")]
     pub id: Cow<'a, str>,
     /// Boot or session id of the publisher.
     pub sid: Option<Cow<'a, str>>,
     /// Epoch milliseconds.
     pub ts: u64,
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: Cow<'a, str>,
     /// The position in the topic, from 1.
     pub seq: u64,
     /// For compaction, ordering and partitioning.
+    #[schemars(with = "Option<Key>")]
     pub key: Option<Cow<'a, str>>,
     /// Only where the topic is partitioned.
     pub partition: Option<u32>,
     /// Names and values.
+    #[schemars(with = "BTreeMap<String, String>")]
     pub headers: Vec<(String, String)>,
     /// The payload as its publisher wrote it.
+    #[schemars(with = "Value")]
     pub payload: &'a str,
     /// Ids of the events that caused this one.
     pub caused_by: Vec<String>,

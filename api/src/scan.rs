@@ -6,12 +6,14 @@
 mod extent;
 mod from_json;
 mod nearest;
+mod object;
 mod scan_error;
 mod seen;
 
 pub use nearest::nearest;
 
 pub(crate) use from_json::FromJson;
+pub(crate) use object::{Member, name_of, object, unknown_member, words};
 pub(crate) use scan_error::ScanError;
 
 use seen::Seen;

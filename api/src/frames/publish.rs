@@ -1,19 +1,26 @@
 //! PUBLISH: an event for a topic. The same object, without op, is an element of an ACK's `publish`.
 
 use super::required;
+use crate::names::Topic;
 use crate::options::PublishOptions;
 use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
+use schemars::JsonSchema;
+use serde_json::Value;
 use std::borrow::Cow;
 
 /// An event to be published.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 pub struct Publish<'a> {
     /// Where to.
+    #[schemars(with = "Topic")]
     pub topic: Cow<'a, str>,
-    /// The payload as it was written. Only where it ends is known; whether it is JSON is for the bus to see.
+    /// The payload.
+    // As it was written. Only where it ends is known; whether it is JSON is for the bus to see.
+    #[schemars(with = "Value")]
     pub payload: &'a str,
     /// What else the publisher says.
+    #[schemars(rename = "opts", default)]
     pub options: PublishOptions<'a>,
 }
 

@@ -2,8 +2,10 @@
 //! same objects without op.
 
 use super::{Publish, required};
+use crate::names::{EventId, Group, Topic};
 use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
+use schemars::JsonSchema;
 use std::borrow::Cow;
 use std::slice;
 
@@ -17,26 +19,35 @@ pub enum Ids<'a> {
 }
 
 /// Events are done. With `publish`, both happen or neither.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("oneOf" = [{"required": ["id"]}, {"required": ["ids"]}]))]
 pub struct Ack<'a> {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: Cow<'a, str>,
     /// The group.
+    #[schemars(with = "Group")]
     pub group: Cow<'a, str>,
     /// The events.
+    #[schemars(flatten, with = "IdParts")]
     pub ids: Ids<'a>,
     /// What is published atomically with it.
+    #[schemars(default)]
     pub publish: Vec<Publish<'a>>,
 }
 
 /// Events failed and come again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("oneOf" = [{"required": ["id"]}, {"required": ["ids"]}]))]
 pub struct Nack<'a> {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: Cow<'a, str>,
     /// The group.
+    #[schemars(with = "Group")]
     pub group: Cow<'a, str>,
     /// The events.
+    #[schemars(flatten, with = "IdParts")]
     pub ids: Ids<'a>,
     /// Why, for the history of a dead letter.
     pub reason: Option<Cow<'a, str>>,
@@ -45,13 +56,17 @@ pub struct Nack<'a> {
 }
 
 /// Events take longer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("oneOf" = [{"required": ["id"]}, {"required": ["ids"]}]))]
 pub struct Modack<'a> {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: Cow<'a, str>,
     /// The group.
+    #[schemars(with = "Group")]
     pub group: Cow<'a, str>,
     /// The events.
+    #[schemars(flatten, with = "IdParts")]
     pub ids: Ids<'a>,
     /// The deadline from now, where at least a second is given; else as long as the member's leases are.
     pub extend_ms: Option<u64>,
@@ -114,7 +129,17 @@ impl<'a> Ids<'a> {
 struct Named<'a> {
     topic: Option<Cow<'a, str>>,
     group: Option<Cow<'a, str>>,
+    ids: IdParts<'a>,
+}
+
+/// The fields of [`Ids`].
+#[derive(Default, JsonSchema)]
+struct IdParts<'a> {
+    /// The event.
+    #[schemars(with = "Option<EventId>")]
     id: Option<Cow<'a, str>>,
+    /// The events, where they are several.
+    #[schemars(length(max = 10_000))]
     ids: Option<Vec<Cow<'a, str>>>,
 }
 
@@ -130,8 +155,8 @@ impl<'a> Named<'a> {
         match name {
             "topic" => scanner.fill(&mut self.topic),
             "group" => scanner.fill(&mut self.group),
-            "id" => scanner.fill(&mut self.id),
-            "ids" => scanner.fill(&mut self.ids),
+            "id" => scanner.fill(&mut self.ids.id),
+            "ids" => scanner.fill(&mut self.ids.ids),
             "corr" => scanner.fill(corr),
             "op" => scanner.ignore(),
             _ => {
@@ -143,7 +168,7 @@ impl<'a> Named<'a> {
 
     #[inline]
     fn whole(self) -> Result<(Cow<'a, str>, Cow<'a, str>, Ids<'a>), ScanError> {
-        let ids = match (self.id, self.ids) {
+        let ids = match (self.ids.id, self.ids.ids) {
             (Some(id), None) => Ids::One(id),
             (None, Some(ids)) => Ids::Many(ids),
             (None, None) => return Err(ScanError::missing("id")),

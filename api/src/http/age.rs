@@ -2,6 +2,7 @@
 
 use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ToJson, write_text};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
@@ -16,9 +17,11 @@ const UNITS: &[(&str, u64)] = &[
 ];
 
 /// A length of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(inline, transparent)]
 pub struct Age {
     /// In milliseconds.
+    #[schemars(with = "String", regex(pattern = "^[0-9]+(ms|s|m|h|d|w)$"))]
     pub ms: u64,
 }
 

@@ -4,17 +4,19 @@ use super::PublishedEvent;
 use crate::frames::Publish;
 use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, ToJson};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The events.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Events that are stored as a whole or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 pub struct PublishAtomic<'a> {
-    /// In the order in which they are stored.
+    /// The events, in the order in which they are stored.
+    #[schemars(length(min = 1, max = 10_000))]
     pub publish: Vec<Publish<'a>>,
 }
 
 /// Where they are.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PublishAtomicReply {
     /// In the order of the request.
     pub published: Vec<PublishedEvent>,

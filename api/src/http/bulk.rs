@@ -2,12 +2,15 @@
 
 use crate::code::Code;
 use crate::http::ErrorBody;
+use crate::names::Topic;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What became of the lines.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BulkReply {
     /// Where they went.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// How many lines had something on them.
     pub lines: u64,
@@ -28,11 +31,12 @@ pub struct BulkReply {
 }
 
 /// A line that was not stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LineError {
     /// The number of the line, from 1.
     pub line: u64,
     /// The code.
+    #[schemars(with = "Code")]
     pub code: String,
     /// What is wrong with it.
     pub error: String,

@@ -3,24 +3,31 @@
 
 use super::explain::Reason;
 use super::groups::GroupInfo;
-use super::query::{Query, QueryWriter};
+use super::query::{Query, QueryWriter, query};
 use super::topics::TopicInfo;
 use crate::code::Code;
 use crate::error::ParseError;
+use crate::names::{EventId, Flag, Group, Topic};
+use crate::record::Record;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The query of `GET /history`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HistoryQuery {
-    /// Only samples taken after this epoch millisecond.
-    pub after: Option<u64>,
-    /// `follow=1`: server-sent events, a [`History`] each, the first with what is recorded already.
-    pub follow: bool,
+query! {
+    /// The query of `GET /history`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema)]
+    pub struct HistoryQuery {
+        /// Only samples taken after this epoch millisecond.
+        pub after: Option<u64>,
+        /// Go on with server-sent events, a History each, the first with what is recorded already.
+        #[schemars(with = "Option<Flag>")]
+        pub follow: bool,
+    }
 }
 
-/// Samples of the last minutes, oldest first; all lists have the same length.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// Samples of the last 15 minutes, oldest first; all lists have the same length. Counts are those since the sample
+/// before.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct History {
     /// The server's clock.
     pub now_ms: u64,
@@ -28,7 +35,7 @@ pub struct History {
     pub interval_ms: u64,
     /// When each sample was taken, in epoch milliseconds.
     pub ts: Vec<u64>,
-    /// Events stored since the sample before, and so on for all counts.
+    /// Events stored.
     pub published: Vec<u64>,
     /// Leases given.
     pub delivered: Vec<u64>,
@@ -56,8 +63,8 @@ pub struct History {
     pub lag: Vec<u64>,
 }
 
-/// The reply of `GET /status`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reply of `GET /status`: the server in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerStatus {
     /// The version of the server.
     pub version: String,
@@ -80,7 +87,7 @@ pub struct ServerStatus {
 }
 
 /// A projector in short.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectorSummary {
     /// Its name.
     pub name: String,
@@ -106,8 +113,8 @@ pub struct ProjectorSummary {
     pub error: Option<String>,
 }
 
-/// The store in short.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The store in short, for callers that may read or administer all topics.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StoreSummary {
     /// Where it is.
     pub url: String,
@@ -128,7 +135,7 @@ pub struct StoreSummary {
 }
 
 /// The log of commits that several servers share, as one of them sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SharedLogSummary {
     /// The first position that it holds; what is before it was trimmed.
     pub first: u64,
@@ -147,8 +154,8 @@ pub struct SharedLogSummary {
     pub bytes_since_snapshot: u64,
 }
 
-/// What a token allows: with all topics, or with those that the query names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What the caller may do: with all topics, or with those that the query names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Access {
     /// Whose token it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,7 +172,7 @@ pub struct Access {
 }
 
 /// How much of what was asked about is allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Allowed {
     /// All of it.
@@ -177,16 +184,16 @@ pub enum Allowed {
 }
 
 /// The reply of `GET /attention`: what an operator should look at, the worst first; a limited number.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attention {
     /// The server's clock.
     pub now_ms: u64,
-    /// One for each concern.
+    /// One for each concern, the worst first.
     pub findings: Vec<Finding>,
 }
 
 /// Something an operator should look at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// What it is about.
     pub kind: FindingKind,
@@ -196,9 +203,11 @@ pub struct Finding {
     pub sentence: String,
     /// The topic it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Topic>")]
     pub topic: Option<String>,
     /// The group it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Group>")]
     pub group: Option<String>,
     /// Why a group does not flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,7 +215,7 @@ pub struct Finding {
 }
 
 /// What a finding is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
     /// The store takes no writes, or cannot write groups.
@@ -226,7 +235,9 @@ pub enum FindingKind {
 }
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Something does not work.
@@ -237,23 +248,28 @@ pub enum Level {
     Notice,
 }
 
-/// The query of `GET /histogram`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistogramQuery {
-    /// The topic.
-    pub topic: String,
-    /// `fromTs`: the beginning; the oldest event by default.
-    pub from_ts: Option<u64>,
-    /// `toTs`: the end; the newest event by default.
-    pub to_ts: Option<u64>,
-    /// How many parts the time is divided into.
-    pub buckets: Option<u64>,
+query! {
+    /// The query of `GET /histogram`.
+    #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+    pub struct HistogramQuery {
+        /// The topic.
+        #[schemars(with = "Topic")]
+        pub topic: String,
+        /// The beginning; that of the oldest event by default.
+        pub from_ts: Option<u64> as "fromTs",
+        /// The end; that of the newest event by default.
+        pub to_ts: Option<u64> as "toTs",
+        /// How many parts the time is divided into.
+        #[schemars(range(min = 1, max = 240), extend("default" = 60))]
+        pub buckets: Option<u64>,
+    }
 }
 
 /// How many positions a topic got over time. Positions that compaction or retention took are counted too.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Histogram {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// The beginning of the first bucket.
     pub from_ts: u64,
@@ -282,8 +298,8 @@ pub struct PageQuery {
     pub prefix: Option<String>,
 }
 
-/// The reply of `GET /topics` with a `limit`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reply of `GET /topics` with a `limit`: a page of topics.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TopicPage {
     /// How many topics fit, on all pages together.
     pub total: u64,
@@ -294,7 +310,7 @@ pub struct TopicPage {
 }
 
 /// A topic with what it did in the last minutes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TopicRow {
     /// The topic.
     #[serde(flatten)]
@@ -304,12 +320,12 @@ pub struct TopicRow {
     pub last_ts: Option<u64>,
     /// Events of the last minute.
     pub per_minute: u64,
-    /// Events of the last quarter of an hour in slots of `history_slot_ms`, oldest first; empty where there were none.
+    /// Events of the last 15 minutes in slots of 10 s, oldest first; empty where there were none.
     pub recent: Vec<u64>,
 }
 
-/// The reply of `GET /groups` without a topic.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reply of `GET /groups` with a `limit`: a page of groups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupPage {
     /// How many groups fit, on all pages together.
     pub total: u64,
@@ -320,7 +336,7 @@ pub struct GroupPage {
 }
 
 /// A group with how it is doing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupRow {
     /// The group.
     #[serde(flatten)]
@@ -331,64 +347,39 @@ pub struct GroupRow {
     pub sentence: String,
     /// The age of the oldest unsettled event; 0 where there is none or it is not known yet.
     pub oldest_unacked_ms: u64,
-    /// Its lag over the last quarter of an hour, oldest first; empty where it had none.
+    /// Its lag over the last 15 minutes in slots of 10 s, oldest first; empty where it had none.
     pub recent_lag: Vec<u64>,
 }
 
-/// The query of `GET /causes`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CausesQuery {
-    /// The topic.
-    pub topic: String,
-    /// The event.
-    pub id: String,
+query! {
+    /// The query of `GET /causes`.
+    #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+    pub struct CausesQuery {
+        /// The topic.
+        #[schemars(with = "Topic")]
+        pub topic: String,
+        /// The event.
+        #[schemars(with = "EventId")]
+        pub id: String,
+    }
 }
 
 /// The reply of `GET /causes`: an event, what caused it, and what it caused.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Causes {
     /// The record itself.
+    #[schemars(with = "Record")]
     pub event: Box<RawValue>,
     /// Records of the events that its `caused_by` names, as far as they are kept and the caller may read them.
+    #[schemars(with = "Vec<Record>")]
     pub causes: Vec<Box<RawValue>>,
     /// Ids in `caused_by` that were not found.
     pub unknown: Vec<String>,
     /// Records whose `caused_by` names it, among those that were searched.
+    #[schemars(with = "Vec<Record>")]
     pub effects: Vec<Box<RawValue>>,
     /// Whether everything that came after it was searched.
     pub complete: bool,
-}
-
-impl HistoryQuery {
-    /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
-        Ok(Self {
-            after: query.number("after")?,
-            follow: query.flag("follow")? == Some(true),
-        })
-    }
-}
-
-impl HistogramQuery {
-    /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
-        Ok(Self {
-            topic: query.required("topic")?.to_owned(),
-            from_ts: query.number("fromTs")?,
-            to_ts: query.number("toTs")?,
-            buckets: query.number("buckets")?,
-        })
-    }
-}
-
-impl CausesQuery {
-    /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
-        Ok(Self {
-            topic: query.required("topic")?.to_owned(),
-            id: query.required("id")?.to_owned(),
-        })
-    }
 }
 
 impl PageQuery {

@@ -6,20 +6,28 @@ use super::settle::FailedId;
 use crate::code::Code;
 use crate::error::ParseError;
 use crate::frames::required;
+use crate::names::{Group, Topic};
+use crate::record::Record;
 use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 
 /// The payload of a dead letter. `GET /dlq` replies with a page of events that have it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct DeadLetter {
     /// Where the event came from.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// The group that could not handle it.
+    #[schemars(with = "Group")]
     pub group: String,
-    /// The whole record; [`crate::Record::parse`] takes it apart.
+    /// The whole record.
+    // As it is stored; `Record::parse` takes it apart.
+    #[schemars(with = "Record")]
     pub original: Box<RawValue>,
     /// Why the last delivery failed.
     pub err: String,
@@ -33,7 +41,7 @@ pub struct DeadLetter {
 }
 
 /// One delivery that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     /// Who had it.
     pub member: String,
@@ -45,23 +53,48 @@ pub struct Attempt {
     pub reason: String,
 }
 
-/// The body of `POST /dlq/redrive`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The body of `POST /dlq/redrive`: which dead letters are sent round again.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(transform = add_all)]
 pub struct Redrive<'a> {
     /// The topic that the events came from.
+    #[schemars(with = "Topic")]
     pub topic: Cow<'a, str>,
     /// The dead letters; all of them where none are named.
+    #[schemars(length(max = 10_000))]
     pub ids: Option<Vec<Cow<'a, str>>>,
-    /// Dry run.
+    /// Only say what would happen.
+    #[schemars(default)]
     pub dry_run: bool,
     /// At most this many events per second.
+    #[schemars(range(min = 1))]
     pub rate: Option<u32>,
     /// Goes out instead of the original's payload; only for a single dead letter.
+    #[schemars(with = "Option<Value>")]
     pub payload: Option<&'a str>,
     /// Also what has been sent round before.
+    #[schemars(default)]
     pub force: bool,
-    /// `to` is `all`: every group of the topic gets it, not only the one that it died in.
+    /// Whether only the group it died in gets it, or every group of the topic.
+    #[schemars(rename = "to", with = "Option<RedriveTo>", extend("default" = "group"))]
     pub to_all: bool,
+}
+
+/// Where no ids are named, `all` may say so.
+fn add_all(schema: &mut Schema) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        let all = json!({"const": true, "description": "All letters, said aloud."});
+        properties.insert("all".to_owned(), all);
+    }
+}
+
+/// Who gets an event that is sent round again.
+#[derive(JsonSchema)]
+#[schemars(inline, rename_all = "lowercase")]
+#[allow(dead_code, reason = "it is what a field looks like on the wire")]
+enum RedriveTo {
+    Group,
+    All,
 }
 
 /// The query of `DELETE /dlq`: which dead letters go.
@@ -84,10 +117,11 @@ pub enum WhichLetters {
     All,
 }
 
-/// The reply of `DELETE /dlq`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The reply of `DELETE /dlq`: what became of dead letters that were to be removed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RemovedLetters {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// How many dead letters were removed.
     pub removed: u64,
@@ -142,10 +176,11 @@ pub fn write_dead_letter(out: &mut Vec<u8>, event_json: &[u8], is_redriven: bool
     });
 }
 
-/// The reply of `POST /dlq/redrive`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The reply of `POST /dlq/redrive`: what became of dead letters.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RedriveReply {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// Whether it was a dry run.
     pub dry_run: bool,

@@ -1,29 +1,34 @@
 //! `GET /diff/:topic`: what changed between two times.
 
-use super::query::{Query, QueryWriter};
+use super::query::query;
 use super::state::StateItem;
-use crate::error::ParseError;
+use crate::names::{Key, Topic};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which times are compared, and which keys.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DiffQuery {
-    /// The earlier time, in epoch milliseconds.
-    pub from: u64,
-    /// The later time; now where it is not said.
-    pub to: Option<u64>,
-    /// Only keys that begin with this.
-    pub prefix: Option<String>,
-    /// Only keys behind this one.
-    pub after: Option<String>,
-    /// The most keys that are compared for one page.
-    pub limit: Option<u64>,
+query! {
+    /// Which times are compared, and which keys.
+    #[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema)]
+    pub struct DiffQuery {
+        /// The earlier time, in epoch milliseconds.
+        pub from: u64,
+        /// The later time; now where it is left out.
+        pub to: Option<u64>,
+        /// Only keys that begin with this.
+        pub prefix: Option<String>,
+        /// Only keys behind this one.
+        pub after: Option<String>,
+        /// The most keys that are compared for one page.
+        #[schemars(range(min = 1), extend("default" = 1_000))]
+        pub limit: Option<u64>,
+    }
 }
 
 /// The keys that changed, of those that were compared for this page.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct DiffPage {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// The earlier time.
     pub from: u64,
@@ -40,38 +45,13 @@ pub struct DiffPage {
 }
 
 /// A key that has another payload.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedKey {
     /// The key.
+    #[schemars(with = "Key")]
     pub key: String,
     /// Its state at the earlier time.
     pub from: StateItem,
     /// Its state at the later time.
     pub to: StateItem,
-}
-
-impl DiffQuery {
-    /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
-        query.required("from")?;
-        Ok(Self {
-            from: query.number("from")?.unwrap_or_default(),
-            to: query.number("to")?,
-            prefix: query.get("prefix").map(str::to_owned),
-            after: query.get("after").map(str::to_owned),
-            limit: query.number("limit")?,
-        })
-    }
-
-    /// Writes the query.
-    pub fn to_query(&self) -> String {
-        let mut query = QueryWriter::default();
-        query
-            .push("from", &self.from.to_string())
-            .push_if("to", self.to)
-            .push_if("prefix", self.prefix.as_ref())
-            .push_if("after", self.after.as_ref())
-            .push_if("limit", self.limit)
-            .finish()
-    }
 }

@@ -2,19 +2,21 @@
 
 use crate::code::Code;
 use crate::error::ParseError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// The code, for a newer server may know more of them.
+    #[schemars(with = "Code")]
     pub code: String,
     /// What is wrong, for people.
     pub error: String,
     /// When to come again. The header `Retry-After` says the same in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// The position that was found where another was expected.
+    /// With `seq_mismatch`: the position that was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actual: Option<u64>,
 }

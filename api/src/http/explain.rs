@@ -1,10 +1,12 @@
 //! `/explain`: why nothing is flowing to a group, in a sentence and as data.
 
 use super::groups::GroupInfo;
+use crate::names::Key;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The reply of `GET /explain`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reply of `GET /explain`: why nothing is flowing to a group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
     /// For people.
     pub sentence: String,
@@ -27,7 +29,7 @@ pub struct Explanation {
 }
 
 /// What holds events back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// Everything is settled.
@@ -53,7 +55,7 @@ pub enum Reason {
 }
 
 /// A key lane in which events wait.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LaneInfo {
     /// The position of the event they wait for.
     pub blocked_by_seq: u64,
@@ -62,6 +64,7 @@ pub struct LaneInfo {
     pub blocked_by_id: Option<String>,
     /// The key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Key>")]
     pub key: Option<String>,
     /// How many wait.
     pub waiting: u64,

@@ -3,7 +3,10 @@
 use super::query::{Query, QueryWriter};
 use crate::code::Code;
 use crate::error::ParseError;
+use crate::names::Topic;
+use crate::record::Record;
 use crate::write::{write_list, write_number, write_text};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -34,16 +37,19 @@ pub enum FindBy {
     CausedBy(String),
 }
 
-/// The reply of `GET /find`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The reply of `GET /find`: events with a header or a cause.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct FindPage {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// The first position that the index covers.
     pub from_seq: u64,
     /// How many events are here.
     pub count: u64,
-    /// The records in the order of positions; [`crate::Record::parse`] takes them apart.
+    /// The records in the order of positions.
+    // As they are stored; `Record::parse` takes them apart.
+    #[schemars(with = "Vec<Record>")]
     pub events: Vec<Box<RawValue>>,
     /// The `after_seq` of the next page; `null` where there is none.
     pub next: Option<u64>,

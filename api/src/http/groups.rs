@@ -1,124 +1,75 @@
 //! `/groups`: the groups of a topic as they are.
 
-use super::query::{Query, QueryWriter};
-use crate::error::ParseError;
-use crate::frames::required;
+use super::query::query;
+use crate::names::{Group, Topic};
 use crate::options::{Filter, Ordering};
-use crate::scan::{FromJson, ScanError, Scanner};
-use crate::write::{ObjectWriter, ToJson};
+use crate::scan::object;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which group is meant: `/lag` and `/explain` need one, `/groups` and `/cursors` take all without.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupQuery {
-    /// The topic.
-    pub topic: String,
-    /// The group.
-    pub group: Option<String>,
-}
-
-/// The body of `PATCH /groups`: changes what belongs to a group; what is left out stays.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupChange {
-    /// The topic.
-    pub topic: String,
-    /// The group.
-    pub group: String,
-    /// After how many failed deliveries an event is dead.
-    pub max_attempts: Option<u32>,
-    /// In which order it gets events.
-    pub ordering: Option<Ordering>,
-    /// Which events it wants; an empty one wants all.
-    pub filter: Option<Filter>,
-}
-
-impl<'a> FromJson<'a> for GroupChange {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
-        let (mut topic, mut group) = (None, None);
-        let (mut max_attempts, mut ordering, mut filter) = (None, None, None);
-        scanner.object(|scanner, name| match name {
-            "topic" => scanner.fill(&mut topic),
-            "group" => scanner.fill(&mut group),
-            "maxAttempts" => scanner.fill(&mut max_attempts),
-            "ordering" => scanner.fill(&mut ordering),
-            "filter" => scanner.fill(&mut filter),
-            _ => {
-                let known = ["topic", "group", "maxAttempts", "ordering", "filter"];
-                Err(ScanError::unknown(name, &known, &[]))
-            }
-        })?;
-        Ok(Self {
-            topic: required(topic, "topic")?,
-            group: required(group, "group")?,
-            max_attempts,
-            ordering,
-            filter,
-        })
+query! {
+    /// Which group is meant: `/lag` and `/explain` need one, `/groups` and `/cursors` take all without.
+    #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+    pub struct GroupQuery {
+        /// The topic.
+        #[schemars(with = "Topic")]
+        pub topic: String,
+        /// The group; all of the topic where it is left out.
+        #[schemars(with = "Option<Group>")]
+        pub group: Option<String>,
     }
 }
 
-impl ToJson for GroupChange {
-    fn write_json(&self, out: &mut Vec<u8>) {
-        let mut object = ObjectWriter::new(out);
-        object
-            .field("topic", &self.topic)
-            .field("group", &self.group)
-            .field("maxAttempts", &self.max_attempts)
-            .field("ordering", &self.ordering)
-            .field("filter", &self.filter)
-            .end();
+object! {
+    /// The body of `PATCH /groups`: changes what belongs to a group; what is left out stays.
+    #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+    pub struct GroupChange {
+        /// The topic.
+        #[schemars(with = "Topic")]
+        pub topic: String,
+        /// The group.
+        #[schemars(with = "Group")]
+        pub group: String,
+        /// After how many failed deliveries an event is dead.
+        pub max_attempts: Option<u32> as "maxAttempts",
+        /// In which order it gets events.
+        pub ordering: Option<Ordering>,
+        /// Which events it wants; an empty one wants all.
+        pub filter: Option<Filter>,
     }
 }
 
-/// The body of `POST /groups/pause`, `POST /groups/resume` and `POST /cursors/undo`: which group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedGroup {
-    /// The topic.
-    pub topic: String,
-    /// The group.
-    pub group: String,
-}
-
-impl<'a> FromJson<'a> for NamedGroup {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
-        let (mut topic, mut group) = (None, None);
-        scanner.object(|scanner, name| match name {
-            "topic" => scanner.fill(&mut topic),
-            "group" => scanner.fill(&mut group),
-            _ => Err(ScanError::unknown(name, &["topic", "group"], &[])),
-        })?;
-        Ok(Self {
-            topic: required(topic, "topic")?,
-            group: required(group, "group")?,
-        })
+object! {
+    /// The body of `POST /groups/pause`, `POST /groups/resume` and `POST /cursors/undo`: which group.
+    #[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+    pub struct NamedGroup {
+        /// The topic.
+        #[schemars(with = "Topic")]
+        pub topic: String,
+        /// The group.
+        #[schemars(with = "Group")]
+        pub group: String,
     }
 }
 
-impl ToJson for NamedGroup {
-    fn write_json(&self, out: &mut Vec<u8>) {
-        let mut object = ObjectWriter::new(out);
-        object
-            .field("topic", &self.topic)
-            .field("group", &self.group)
-            .end();
-    }
-}
-
-/// The reply of `GET /groups`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reply of `GET /groups`: the groups of a topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupList {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// In the order of their names.
     pub groups: Vec<GroupInfo>,
 }
 
-/// A group as it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The current state of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupInfo {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// The group's name.
+    #[schemars(with = "Group")]
     pub group: String,
     /// When it was made, in epoch milliseconds.
     pub created_ms: u64,
@@ -139,7 +90,7 @@ pub struct GroupInfo {
     /// Whether the whole group is paused: none of its members is given events.
     #[serde(default)]
     pub paused: bool,
-    /// Since when, in epoch milliseconds.
+    /// Since when it is paused, in epoch milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_since_ms: Option<u64>,
     /// How many partitions its members share; absent where it is not partitioned.
@@ -158,7 +109,7 @@ pub struct GroupInfo {
 }
 
 /// A member of a group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemberInfo {
     /// Its name.
     pub name: String,
@@ -181,8 +132,8 @@ pub struct MemberInfo {
     pub node: Option<String>,
 }
 
-/// What a group has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// What a group has done since the server was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GroupCounts {
     /// Leases given.
     pub delivered: u64,
@@ -202,22 +153,4 @@ pub struct GroupCounts {
     pub given_up: u64,
     /// Events settled unseen because the filter does not want them.
     pub filtered: u64,
-}
-
-impl GroupQuery {
-    /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
-        Ok(Self {
-            topic: query.required("topic")?.to_owned(),
-            group: query.get("group").map(str::to_owned),
-        })
-    }
-
-    /// Writes the query.
-    pub fn to_query(&self) -> String {
-        QueryWriter::default()
-            .push("topic", &self.topic)
-            .push_if("group", self.group.as_ref())
-            .finish()
-    }
 }

@@ -1,11 +1,13 @@
 //! `/healthz`, `/livez` and `/readyz`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How the server is. `/readyz` is 503 unless it is well.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// `ok`, or `failing`.
+    #[schemars(extend("enum" = ["ok", "failing"]))]
     pub status: String,
     /// What is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]

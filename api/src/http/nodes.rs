@@ -1,9 +1,10 @@
 //! `/nodes`: the servers that share a store.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The reply of `GET /nodes`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reply of `GET /nodes`: the servers that share the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeList {
     /// The server's clock, in epoch milliseconds.
     pub now_ms: u64,
@@ -12,7 +13,7 @@ pub struct NodeList {
 }
 
 /// A server that shares its store with others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
     /// Its number, in hexadecimal digits.
     pub node: String,

@@ -3,22 +3,26 @@
 use super::query::Query;
 use crate::error::ParseError;
 use crate::frames::required;
+use crate::names::{EventId, Topic};
 use crate::options::PublishOptions;
 use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The reply to one payload.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reply to one payload: where its event is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishReply {
     /// The event's id.
+    #[schemars(with = "EventId")]
     pub id: String,
     /// Its position.
     pub seq: u64,
     /// Its time in epoch milliseconds.
     pub ts: u64,
     /// Where it is.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// The topic held this id already: nothing was stored, this is the first event.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -31,18 +35,22 @@ pub struct PublishReply {
 }
 
 /// The reply to a batch of CloudEvents.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BatchReply {
     /// What became of the events, in their order.
     pub events: Vec<PublishReply>,
 }
 
-/// The body or a line of `?envelope=1`, and a line of an import, which takes a record's `id` and `ts` and leaves out its position.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A payload with what its publisher says about it: the body or a line of `?envelope=1`, and a line of an import, which
+/// takes a record's `id` and `ts` and leaves out its position.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
 pub struct Envelope<'a> {
-    /// The payload as it was written.
+    /// The payload.
+    #[schemars(with = "serde_json::Value")]
     pub payload: &'a str,
     /// What else the publisher says, as fields beside the payload.
+    #[schemars(flatten)]
     pub options: PublishOptions<'a>,
 }
 

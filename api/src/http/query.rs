@@ -129,6 +129,133 @@ impl QueryWriter {
     }
 }
 
+/// What a field of a query is: a value under the field's name, or several parameters that are one value together.
+pub(super) trait Parameter: Sized {
+    /// Takes it from a query.
+    fn read(query: &Query<'_>, name: &str) -> Result<Self, ParseError>;
+
+    /// Adds it to a query, or leaves it out where there is nothing to say.
+    fn write(&self, query: &mut QueryWriter, name: &str);
+}
+
+/// The parameters of a query, in their order.
+#[cfg(test)]
+pub(crate) trait Parameters {
+    const NAMES: &'static [&'static str];
+}
+
+impl Parameter for String {
+    fn read(query: &Query<'_>, name: &str) -> Result<Self, ParseError> {
+        query.required(name).map(str::to_owned)
+    }
+
+    fn write(&self, query: &mut QueryWriter, name: &str) {
+        query.push(name, self);
+    }
+}
+
+impl Parameter for Option<String> {
+    fn read(query: &Query<'_>, name: &str) -> Result<Self, ParseError> {
+        Ok(query.get(name).map(str::to_owned))
+    }
+
+    fn write(&self, query: &mut QueryWriter, name: &str) {
+        query.push_if(name, self.as_ref());
+    }
+}
+
+impl Parameter for Option<u64> {
+    fn read(query: &Query<'_>, name: &str) -> Result<Self, ParseError> {
+        query.number(name)
+    }
+
+    fn write(&self, query: &mut QueryWriter, name: &str) {
+        query.push_if(name, *self);
+    }
+}
+
+impl Parameter for u64 {
+    fn read(query: &Query<'_>, name: &str) -> Result<Self, ParseError> {
+        query.number(name)?.ok_or_else(|| bad(name, "missing"))
+    }
+
+    fn write(&self, query: &mut QueryWriter, name: &str) {
+        query.push(name, &self.to_string());
+    }
+}
+
+impl Parameter for Vec<String> {
+    fn read(query: &Query<'_>, name: &str) -> Result<Self, ParseError> {
+        Ok(query.all(name).map(str::to_owned).collect())
+    }
+
+    fn write(&self, query: &mut QueryWriter, name: &str) {
+        for value in self {
+            query.push(name, value);
+        }
+    }
+}
+
+impl Parameter for bool {
+    fn read(query: &Query<'_>, name: &str) -> Result<Self, ParseError> {
+        Ok(query.flag(name)?.unwrap_or(false))
+    }
+
+    fn write(&self, query: &mut QueryWriter, name: &str) {
+        query.push_if(name, self.then_some(1));
+    }
+}
+
+impl Parameter for Option<Position> {
+    fn read(query: &Query<'_>, _: &str) -> Result<Self, ParseError> {
+        query.position()
+    }
+
+    fn write(&self, query: &mut QueryWriter, _: &str) {
+        if let Some(position) = self {
+            query.push_position(position);
+        }
+    }
+}
+
+/// Declares the query of a route: a struct with a field for each parameter, which has its Rust name there unless `as`
+/// gives another.
+macro_rules! query {
+    ($(#[$meta:meta])* pub struct $type:ident {
+        $($(#[$field_meta:meta])* pub $field:ident: $kind:ty $(as $name:literal)?,)+
+    }) => {
+        $(#[$meta])*
+        pub struct $type {
+            $($(#[$field_meta])* $(#[schemars(rename = $name)])? pub $field: $kind,)+
+        }
+
+        #[cfg(test)]
+        impl $crate::http::query::Parameters for $type {
+            const NAMES: &'static [&'static str] = &[$($crate::scan::name_of!($field $($name)?)),+];
+        }
+
+        impl $type {
+            /// Reads the query.
+            pub fn parse(query: &$crate::http::Query<'_>) -> Result<Self, $crate::error::ParseError> {
+                use $crate::http::query::Parameter;
+                Ok(Self {
+                    $($field: Parameter::read(query, $crate::scan::name_of!($field $($name)?))?,)+
+                })
+            }
+
+            /// Writes the query.
+            pub fn to_query(&self) -> String {
+                use $crate::http::query::Parameter;
+                let mut query = $crate::http::QueryWriter::default();
+                $(Parameter::write(&self.$field, &mut query, $crate::scan::name_of!($field $($name)?));)+
+                query.finish()
+            }
+        }
+    };
+}
+
+pub(super) use query;
+
 fn bad(name: &str, reason: &str) -> ParseError {
     ParseError::new(Code::BadFrame, format!("{name}: {reason}"))
 }

@@ -1,23 +1,28 @@
 //! Reading stored events: `/replay`, `/export`, `/sse` and `/dlq`.
 
-use super::query::{Query, QueryWriter};
+use super::query::{Query, QueryWriter, query};
 use crate::error::ParseError;
+use crate::names::Topic;
 use crate::options::Position;
+use crate::record::Record;
 use crate::write::{write_list, write_number, write_text};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// From where a topic is read: `/replay`, `/sse` and `/dlq`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadQuery {
-    /// The topic.
-    pub topic: String,
-    /// The first event; each route has its own default.
-    pub start: Option<Position>,
-    /// The most events of one page.
-    pub limit: Option<u64>,
-    /// Events of earlier versions of their topic's schema come as ones of the latest: `/replay` and `/sse`.
-    pub upcast: bool,
+query! {
+    /// From where a topic is read: `/replay`, `/sse` and `/dlq`.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ReadQuery {
+        /// The topic.
+        pub topic: String,
+        /// The first event; each route has its own default.
+        pub start: Option<Position>,
+        /// The most events of one page.
+        pub limit: Option<u64>,
+        /// Events of earlier versions of their topic's schema come as ones of the latest: `/replay` and `/sse`.
+        pub upcast: bool,
+    }
 }
 
 /// What is exported: every event with `from_ts <= ts <= to_ts`.
@@ -40,13 +45,16 @@ pub struct ExportQuery {
 }
 
 /// Some events of a topic.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct EventPage {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// How many events are here.
     pub count: u64,
-    /// The records as they are stored; [`crate::Record::parse`] takes them apart.
+    /// The records.
+    // As they are stored; `Record::parse` takes them apart.
+    #[schemars(with = "Vec<Record>")]
     pub events: Vec<Box<RawValue>>,
     /// The position to go on from, with `from=seq`; `null` where there is no more.
     pub next: Option<u64>,
@@ -81,31 +89,6 @@ pub(super) fn write_events<'a>(
     out.extend_from_slice(b",\"events\":");
     write_list(out, events, |out, event| out.extend_from_slice(event));
     out.extend_from_slice(b",\"next\":");
-}
-
-impl ReadQuery {
-    /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
-        Ok(Self {
-            topic: query.required("topic")?.to_owned(),
-            start: query.position()?,
-            limit: query.number("limit")?,
-            upcast: query.flag("upcast")?.unwrap_or(false),
-        })
-    }
-
-    /// Writes the query.
-    pub fn to_query(&self) -> String {
-        let mut query = QueryWriter::default();
-        query.push("topic", &self.topic);
-        if let Some(start) = &self.start {
-            query.push_position(start);
-        }
-        query
-            .push_if("limit", self.limit)
-            .push_if("upcast", self.upcast.then_some(1))
-            .finish()
-    }
 }
 
 impl ExportQuery {

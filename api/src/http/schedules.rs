@@ -1,32 +1,37 @@
 //! `/schedules`: events that are to be published later.
 
-use super::query::{Query, QueryWriter};
-use crate::error::ParseError;
+use super::query::query;
+use crate::names::{EventId, Key, Topic};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// The reply to a publish whose event is to be published later.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleReply {
     /// The id that the event will have, or that its ids will begin with where it is repeated.
+    #[schemars(with = "EventId")]
     pub id: String,
     /// Always true: the event has no position yet.
     pub scheduled: bool,
     /// When it is due, in epoch milliseconds.
     pub due: u64,
     /// Where it goes.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// It was scheduled before under this id: nothing was stored, this is the first one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub duplicate: bool,
 }
 
-/// A schedule that waits.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// An event that waits to be published.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct PendingSchedule {
     /// Its id.
+    #[schemars(with = "EventId")]
     pub id: String,
     /// Where its event goes.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// When it is due next, in epoch milliseconds.
     pub due: u64,
@@ -38,13 +43,15 @@ pub struct PendingSchedule {
     pub catch_up: bool,
     /// The event's key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Key>")]
     pub key: Option<String>,
     /// The event's payload.
+    #[schemars(with = "serde_json::Value")]
     pub payload: Box<RawValue>,
 }
 
 /// Some of the schedules, in the order of their ids.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SchedulePage {
     /// The schedules; there may be none although there are more pages.
     pub schedules: Vec<PendingSchedule>,
@@ -52,34 +59,17 @@ pub struct SchedulePage {
     pub next: Option<String>,
 }
 
-/// Which schedules are requested.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SchedulesQuery {
-    /// Only those of this topic.
-    pub topic: Option<String>,
-    /// Only those behind this id.
-    pub after: Option<String>,
-    /// The most schedules of one page.
-    pub limit: Option<u64>,
-}
-
-impl SchedulesQuery {
-    /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
-        Ok(Self {
-            topic: query.get("topic").map(str::to_owned),
-            after: query.get("after").map(str::to_owned),
-            limit: query.number("limit")?,
-        })
-    }
-
-    /// Writes the query.
-    pub fn to_query(&self) -> String {
-        let mut query = QueryWriter::default();
-        query
-            .push_if("topic", self.topic.as_ref())
-            .push_if("after", self.after.as_ref())
-            .push_if("limit", self.limit)
-            .finish()
+query! {
+    /// Which schedules are requested.
+    #[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema)]
+    pub struct SchedulesQuery {
+        /// Only those of this topic.
+        #[schemars(with = "Option<Topic>")]
+        pub topic: Option<String>,
+        /// Only those behind this id.
+        pub after: Option<String>,
+        /// The most schedules of one page, which has up to 10,000.
+        #[schemars(range(min = 1), extend("default" = 1_000))]
+        pub limit: Option<u64>,
     }
 }

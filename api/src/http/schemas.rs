@@ -1,23 +1,26 @@
 //! `/schemas`: the versions of a topic's schema, and what would come of another one.
 
-use super::query::{Query, QueryWriter};
-use crate::error::ParseError;
+use super::query::query;
+use crate::names::{Compatibility, EventId, Group, Topic};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The reply of `GET /schemas`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reply of `GET /schemas`: the schemas of all topics that have any.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SchemaList {
     /// In the order of their topics.
     pub schemas: Vec<SchemaSummary>,
 }
 
 /// The schemas of a topic in short.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SchemaSummary {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// What a new version has to be beside the earlier ones.
+    #[schemars(with = "Compatibility")]
     pub compatibility: String,
     /// The version that events are held against.
     pub latest: u32,
@@ -25,12 +28,14 @@ pub struct SchemaSummary {
     pub versions: Vec<u32>,
 }
 
-/// The reply of `GET /schemas/:topic`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reply of `GET /schemas/:topic`: the schemas of a topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TopicSchemas {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// What a new version has to be beside the earlier ones.
+    #[schemars(with = "Compatibility")]
     pub compatibility: String,
     /// The version that events are held against.
     pub latest: u32,
@@ -38,47 +43,53 @@ pub struct TopicSchemas {
     pub versions: Vec<SchemaVersion>,
 }
 
-/// The reply of `GET /schemas/:topic/:version`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reply of `GET /schemas/:topic/:version`: one version of a topic's schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SchemaVersion {
-    /// Its number.
+    /// Its number, from 1; never used again.
     pub version: u32,
     /// When it was registered, in epoch milliseconds.
     pub ts: u64,
-    /// The JSON Schema.
+    /// The JSON Schema, draft 2020-12.
     pub schema: Value,
 }
 
-/// The query of `POST /schemas/:topic` and of `…/check`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SchemaQuery {
-    /// What the schema has to be beside the earlier ones; left out, what the topic says.
-    pub compatibility: Option<String>,
-    /// Checks the schema and the retained events, and registers nothing.
-    pub dry_run: bool,
+query! {
+    /// The query of `POST /schemas/:topic` and of `…/check`.
+    #[derive(Debug, Clone, PartialEq, Eq, Default)]
+    pub struct SchemaQuery {
+        /// What the schema has to be beside the earlier ones; left out, what the topic says.
+        pub compatibility: Option<String>,
+        /// Checks the schema and the retained events, and registers nothing.
+        pub dry_run: bool,
+    }
 }
 
-/// The reply of `POST /schemas/:topic`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reply of `POST /schemas/:topic`: a schema that was registered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RegisteredSchema {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// The schema's version.
     pub version: u32,
     /// Whether the latest version was the same already.
     pub unchanged: bool,
     /// What later versions have to be.
+    #[schemars(with = "Compatibility")]
     pub compatibility: String,
 }
 
 /// What would come of registering a schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SchemaCheck {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// Whether it may be registered.
     pub compatible: bool,
     /// What it has to be beside the earlier versions.
+    #[schemars(with = "Compatibility")]
     pub compatibility: String,
     /// The version that it would follow.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,7 +97,7 @@ pub struct SchemaCheck {
     /// Why it may not be registered, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The same, place by place.
+    /// Why it may not be, place by place.
     #[serde(default)]
     pub findings: Vec<SchemaFinding>,
     /// How retained events fit it; only where that was asked for.
@@ -95,11 +106,11 @@ pub struct SchemaCheck {
 }
 
 /// A place of a schema that accepts less than before, or may.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SchemaFinding {
     /// JSON Pointer into the schema that accepts less.
     pub path: String,
-    /// The rule that it breaks.
+    /// The rule that it breaks, e.g. `required_added`.
     pub rule: String,
     /// What is lost, in words.
     pub detail: String,
@@ -108,7 +119,7 @@ pub struct SchemaFinding {
 }
 
 /// How the retained events of a topic fit a schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RetainedEvents {
     /// How many there are.
     pub checked: u64,
@@ -121,9 +132,10 @@ pub struct RetainedEvents {
 }
 
 /// A retained event that does not fit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailingEvent {
     /// Its id.
+    #[schemars(with = "EventId")]
     pub id: String,
     /// Its position.
     pub seq: u64,
@@ -134,30 +146,13 @@ pub struct FailingEvent {
 }
 
 /// A group that a schema would affect.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AffectedGroup {
     /// Its name.
+    #[schemars(with = "Group")]
     pub group: String,
     /// How many members it has now.
     pub members: u64,
     /// How many events that do not fit are behind its cursor.
     pub failing_ahead: u64,
-}
-
-impl SchemaQuery {
-    /// Reads the query.
-    pub fn parse(query: &Query<'_>) -> Result<Self, ParseError> {
-        Ok(Self {
-            compatibility: query.get("compatibility").map(str::to_owned),
-            dry_run: query.flag("dry_run")?.unwrap_or(false),
-        })
-    }
-
-    /// Writes the query.
-    pub fn to_query(&self) -> String {
-        let mut query = QueryWriter::default();
-        query.push_if("compatibility", self.compatibility.as_ref());
-        query.push_if("dry_run", self.dry_run.then_some(1));
-        query.finish()
-    }
 }

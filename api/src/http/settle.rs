@@ -1,10 +1,12 @@
 //! The replies of `POST /ack`, `/nack` and `/modack`. Their bodies are the frames of the same name without op.
 
 use crate::code::Code;
+use crate::names::{EventId, Topic};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What became of the ids.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SettleReply {
     /// For how many of them it was done.
     pub settled: u64,
@@ -17,22 +19,25 @@ pub struct SettleReply {
 }
 
 /// An event for which something could not be done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailedId {
     /// Its id.
     pub id: String,
     /// The code.
+    #[schemars(with = "Code")]
     pub code: String,
     /// Why.
     pub error: String,
 }
 
 /// An event that was published.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedEvent {
     /// Where it is.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// Its id.
+    #[schemars(with = "EventId")]
     pub id: String,
     /// Its position.
     pub seq: u64,

@@ -1,27 +1,36 @@
 //! `POST /groups/shadow`: a throwaway group that is fed a stretch of a topic again.
 
 use super::age::Age;
-use crate::frames::required;
+use crate::names::{self, Group, Topic};
 use crate::options::{Position, PositionParts};
-use crate::scan::{FromJson, ScanError, Scanner};
-use crate::write::{ObjectWriter, Raw, ToJson, write_text};
+use crate::scan::{FromJson, ScanError, Scanner, object};
+use crate::write::{Raw, ToJson, write_text};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The body of `POST /groups/shadow`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Shadow {
-    /// The topic.
-    pub topic: String,
-    /// The group whose settings it has.
-    pub group: String,
-    /// The first event: `from` with `ts`, `afterId` or `seq`.
-    pub start: Option<Position>,
-    /// The last position.
-    pub to: Option<u64>,
-    /// How fast it is fed.
-    pub pace: Option<Pace>,
-    /// After how long it is gone.
-    pub ttl: Option<Age>,
+object! {
+    /// The body of `POST /groups/shadow`: the group whose settings a shadow has, and what it is fed: from the oldest
+    /// event unless `from` says otherwise.
+    #[derive(Debug, Clone, PartialEq, JsonSchema)]
+    pub struct Shadow {
+        /// The topic.
+        #[schemars(with = "Topic")]
+        pub topic: String,
+        /// The group whose settings it has.
+        #[schemars(with = "Group")]
+        pub group: String,
+        /// The first event: `from` with `ts`, `afterId` or `seq`.
+        #[schemars(flatten, with = "PositionParts")]
+        pub start: Option<Position>,
+        /// The last position; without it the group follows the topic.
+        pub to: Option<u64>,
+        /// With the time between events that there was (`original`, the default), as fast as its members take them
+        /// (`max`), or that much faster than the original.
+        #[schemars(with = "Option<names::Pace>")]
+        pub pace: Option<Pace>,
+        /// After how long it is gone, such as `30m`; `1h` by default.
+        pub ttl: Option<Age>,
+    }
 }
 
 /// How fast a shadow group is fed: `"original"`, `"max"`, or how much faster than the original.
@@ -35,12 +44,14 @@ pub enum Pace {
     Times(f64),
 }
 
-/// The reply of `POST /groups/shadow`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reply of `POST /groups/shadow`: a shadow group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ShadowReply {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// The name of the new group, by which members subscribe.
+    #[schemars(with = "Group")]
     pub group: String,
     /// The group whose settings it has.
     pub original: String,
@@ -51,54 +62,6 @@ pub struct ShadowReply {
     pub to_seq: Option<u64>,
     /// After how many milliseconds it is gone.
     pub ttl_ms: u64,
-}
-
-impl<'a> FromJson<'a> for Shadow {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
-        let (mut topic, mut group) = (None, None);
-        let (mut to, mut pace, mut ttl) = (None, None, None);
-        let mut start = PositionParts::default();
-        scanner.object(|scanner, name| match name {
-            "topic" => scanner.fill(&mut topic),
-            "group" => scanner.fill(&mut group),
-            "to" => scanner.fill(&mut to),
-            "pace" => scanner.fill(&mut pace),
-            "ttl" => scanner.fill(&mut ttl),
-            _ => match start.take(scanner, name) {
-                Some(taken) => taken,
-                None => {
-                    let own: &[&str] = &["topic", "group", "to", "pace", "ttl"];
-                    let known = [own, &PositionParts::FIELDS].concat();
-                    Err(ScanError::unknown(name, &known, &[]))
-                }
-            },
-        })?;
-        Ok(Self {
-            topic: required(topic, "topic")?,
-            group: required(group, "group")?,
-            start: start.position()?,
-            to,
-            pace,
-            ttl,
-        })
-    }
-}
-
-impl ToJson for Shadow {
-    fn write_json(&self, out: &mut Vec<u8>) {
-        let mut object = ObjectWriter::new(out);
-        object
-            .field("topic", &self.topic)
-            .field("group", &self.group);
-        if let Some(start) = &self.start {
-            start.write(&mut object);
-        }
-        object
-            .field("to", &self.to)
-            .field("pace", &self.pace)
-            .field("ttl", &self.ttl)
-            .end();
-    }
 }
 
 impl<'a> FromJson<'a> for Pace {

@@ -2,7 +2,9 @@
 
 use super::query::{Query, QueryWriter};
 use crate::error::ParseError;
+use crate::names::{EventId, Key, Topic};
 use crate::write::{write_number, write_text};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -26,26 +28,30 @@ pub struct ListQuery {
     pub fields: Vec<(String, String)>,
 }
 
-/// One key's state.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The state of a key.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct StateItem {
     /// The key.
+    #[schemars(with = "Key")]
     pub key: String,
     /// What its latest event said.
+    #[schemars(with = "serde_json::Value")]
     pub payload: Box<RawValue>,
-    /// When, in epoch milliseconds.
+    /// The event's time in epoch milliseconds.
     pub ts: u64,
     /// The event's position.
     pub seq: u64,
-    /// The event's id; a state from a snapshot has none.
+    /// The event's id; a state that is known from a snapshot only has none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<EventId>")]
     pub id: Option<String>,
 }
 
 /// A page of states in the order of their keys.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ListPage {
     /// The topic.
+    #[schemars(with = "Topic")]
     pub topic: String,
     /// How many keys fit, on all pages together.
     pub total: u64,

@@ -243,6 +243,16 @@ fn wrong_bodies_are_named() {
         bad_frame("seq: expected a whole number from 0 to 18446744073709551615, found a string")
     );
     assert_eq!(
+        seek(b"{\"unheard\":1}"),
+        bad_frame(
+            "unheard: unknown field; expected one of topic, group, dry_run, from, ts, afterId, seq"
+        )
+    );
+    assert_eq!(
+        seek(b"{\"topic\":\"t\",\"topic\":\"t\"}"),
+        bad_frame("topic: duplicate field")
+    );
+    assert_eq!(
         seek(b""),
         bad_json("expected a value, found the end at byte 0")
     );

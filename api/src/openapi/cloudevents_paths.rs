@@ -1,7 +1,8 @@
 //! CloudEvents: their route, and the media types that other routes take and give.
 
-use super::operation::Operation;
-use super::schema::reference;
+use super::operation::{Operation, reference};
+use super::schemas::inline;
+use crate::names::{EventId, Topic};
 use serde_json::{Value, json};
 
 /// The media types of a body with CloudEvents.
@@ -19,14 +20,13 @@ pub(super) fn with_list(mut content: Value) -> Value {
 }
 
 pub(super) fn publish() -> Value {
-    let text = || json!({"type": "string"});
     let mut content = bodies();
     content["application/json"] =
         json!({"schema": {"description": "The data, with the attributes as headers `ce-…`."}});
     Operation::new("publishCloudEvents", "Publish CloudEvents")
-        .query("topic", text(), "Where to; without it, each goes to the topic that is named as its type.")
-        .query("sid", text(), "Boot or session id of the publisher.")
-        .query("tags", text(), "Free labels, with commas between.")
+        .query::<Topic>("topic", "Where to; without it, each goes to the topic that is named as its type.")
+        .query::<String>("sid", "Boot or session id of the publisher.")
+        .query::<String>("tags", "Free labels, with commas between.")
         .header("ce-specversion", "In the binary mode: `1.0`. All other attributes are headers that begin with `ce-`, too.")
         .bodies(content)
         .replies(
@@ -46,13 +46,15 @@ fn list() -> Value {
 fn event() -> Value {
     let text =
         |description: &str| json!({"type": "string", "minLength": 1, "description": description});
+    let mut id = inline::<EventId>();
+    id["description"] = json!("The event's id.");
     json!({
         "type": "object",
         "description": "A CloudEvent 1.0 in its JSON format.",
         "required": ["specversion", "id", "source", "type"],
         "properties": {
             "specversion": {"const": "1.0"},
-            "id": text("The event's id."),
+            "id": id,
             "source": text("Where it happened; `/topics/<topic>` of an event that was not published as a CloudEvent."),
             "type": text("What happened; the topic of an event that was not published as a CloudEvent."),
             "subject": text("The event's key."),

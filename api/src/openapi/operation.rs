@@ -1,7 +1,15 @@
 //! One operation of a path: its parameters, its body and its replies.
 
-use super::schema::reference;
+use super::schemas::{inline, without_null};
+use crate::http::Parameters;
+use crate::names::{EventId, Flag, Key, Topic};
+use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
+
+/// A reference to another schema.
+pub(super) fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
 
 /// An operation that is being described.
 pub(super) struct Operation {
@@ -30,64 +38,90 @@ impl Operation {
 
     /// The topic in the path.
     pub(super) fn topic_in_path(self) -> Self {
-        let schema = json!({"type": "string"});
-        self.parameter("path", "topic", true, &schema, "The topic.")
+        self.parameter("path", "topic", true, inline::<Topic>(), "The topic.")
     }
 
     /// The key behind it: all that follows, slashes too.
     pub(super) fn key_in_path(self) -> Self {
-        let schema = json!({"type": "string"});
         let description =
             "The key: everything behind the topic, slashes too, percent-encoded as in any path.";
-        self.parameter("path", "key", true, &schema, description)
+        self.parameter("path", "key", true, inline::<Key>(), description)
     }
 
     /// The id at the end of the path.
     pub(super) fn id_in_path(self, description: &str) -> Self {
-        let schema = json!({"type": "string"});
-        self.parameter("path", "id", true, &schema, description)
+        self.parameter("path", "id", true, inline::<EventId>(), description)
     }
 
     /// The version of a schema behind it.
     pub(super) fn version_in_path(self) -> Self {
-        let schema = json!({"type": "string"});
         let description = "The number of the version, or `latest`.";
-        self.parameter("path", "version", true, &schema, description)
+        self.parameter("path", "version", true, inline::<String>(), description)
+    }
+
+    /// The parameters of a query, which its type describes.
+    pub(super) fn parameters<Q: Parameters + JsonSchema>(self) -> Self {
+        self.fields_of::<Q>(Q::NAMES)
+    }
+
+    /// Some fields of a type as parameters.
+    pub(super) fn fields_of<T: JsonSchema>(mut self, names: &[&str]) -> Self {
+        let object = inline::<T>();
+        let required = object["required"].as_array();
+        for name in names {
+            let mut schema = object["properties"][name].clone();
+            without_null(&mut schema);
+            let description = schema["description"].take();
+            let description = description.as_str().unwrap_or_default();
+            schema
+                .as_object_mut()
+                .map(|schema| schema.remove("description"));
+            let required = required.is_some_and(|names| names.contains(&json!(name)));
+            self = self.parameter("query", name, required, schema, description);
+        }
+        self
     }
 
     /// A parameter that may be left out.
-    pub(super) fn query(self, name: &str, schema: Value, description: &str) -> Self {
-        self.parameter("query", name, false, &schema, description)
+    pub(super) fn query<T: JsonSchema>(self, name: &str, description: &str) -> Self {
+        self.query_of(name, inline::<T>(), description)
+    }
+
+    /// The same with more constraints than a type has.
+    pub(super) fn query_of(self, name: &str, schema: Value, description: &str) -> Self {
+        self.parameter("query", name, false, schema, description)
     }
 
     /// A parameter that has to be there.
-    pub(super) fn required_query(self, name: &str, description: &str) -> Self {
-        let schema = json!({"type": "string"});
-        self.parameter("query", name, true, &schema, description)
+    pub(super) fn required<T: JsonSchema>(self, name: &str, description: &str) -> Self {
+        self.parameter("query", name, true, inline::<T>(), description)
+    }
+
+    /// The most of one page, with what it is where it is left out.
+    pub(super) fn limit(self, default: Option<u32>, description: &str) -> Self {
+        let mut schema = inline::<u64>();
+        schema["minimum"] = json!(1);
+        if let Some(default) = default {
+            schema["default"] = json!(default);
+        }
+        self.query_of("limit", schema, description)
     }
 
     /// The parameters that name a place.
     pub(super) fn position(self, words: &[&str]) -> Self {
-        let count = || json!({"type": "integer", "minimum": 0});
         let from = json!({"type": "string", "enum": words, "default": words[0]});
-        self.query("from", from, "Where to begin.")
-            .query(
+        self.query_of("from", from, "Where to begin.")
+            .query::<u64>(
                 "ts",
-                count(),
                 "With `from=ts`: the first event at or after this epoch millisecond.",
             )
-            .query(
-                "afterId",
-                json!({"type": "string"}),
-                "With `from=afterId`: the event after this one.",
-            )
-            .query("seq", count(), "With `from=seq`: this position.")
+            .query::<String>("afterId", "With `from=afterId`: the event after this one.")
+            .query::<u64>("seq", "With `from=seq`: this position.")
     }
 
     /// A header of the request.
     pub(super) fn header(self, name: &str, description: &str) -> Self {
-        let schema = json!({"type": "string"});
-        self.parameter("header", name, false, &schema, description)
+        self.parameter("header", name, false, inline::<String>(), description)
     }
 
     /// A body of JSON with this schema.
@@ -164,7 +198,7 @@ impl Operation {
         place: &str,
         name: &str,
         required: bool,
-        schema: &Value,
+        schema: Value,
         description: &str,
     ) -> Self {
         self.parameters.push(json!({
@@ -178,7 +212,9 @@ impl Operation {
     }
 }
 
-/// A parameter that is yes or no; nothing behind its name is yes.
-pub(super) fn flag(default: &str) -> Value {
-    json!({"type": "string", "enum": ["0", "1", "true", "false", ""], "default": default})
+/// A parameter that is yes where it is left out.
+pub(super) fn yes() -> Value {
+    let mut schema = inline::<Flag>();
+    schema["default"] = json!("1");
+    schema
 }

@@ -2,9 +2,11 @@
 
 use super::cloudevents_paths as cloudevents;
 use super::dashboard_paths as dashboard;
-use super::operation::{Operation, flag};
-use super::schema::reference;
+use super::operation::{Operation, reference, yes};
 use super::schema_paths as schemas;
+use crate::http::{DiffQuery, GroupQuery, LatestQuery, SchedulesQuery};
+use crate::names::{Flag, Group, Key, Topic};
+use crate::options::PublishOptions;
 use serde_json::{Value, json};
 
 /// All paths with their operations.
@@ -62,26 +64,17 @@ pub(super) fn all() -> Value {
 }
 
 fn publish() -> Value {
-    let text = || json!({"type": "string"});
-    let count = || json!({"type": "integer", "minimum": 0});
     let mut content = cloudevents::bodies();
     content["application/json"] =
         json!({"schema": {"description": "The payload, or with `envelope` an Envelope."}});
     content["application/x-ndjson"] = json!({"schema": {"type": "string", "description": "A payload on each line, or an Envelope."}});
     Operation::new("publish", "Publish one payload, many as lines, or CloudEvents")
         .topic_in_path()
-        .query("key", text(), "For compaction, ordering and partitioning.")
-        .query("id", text(), "The publisher's own id. Publishing it again stores nothing.")
-        .query("ts", count(), "The publisher's own time in epoch milliseconds.")
-        .query("sid", text(), "Boot or session id of the publisher.")
-        .query("tags", text(), "Free labels, with commas between.")
-        .query("expect_seq", count(), "Publish only if this is the topic's last position.")
-        .query("expect_key_seq", count(), "Publish only if the last event of the key is at this position; 0 where there is none.")
-        .query("deliver_at", count(), "Publish at this time, in epoch milliseconds.")
-        .query("delay_ms", count(), "Publish after so many milliseconds.")
-        .query("every", text(), "Publish again and again: an interval or a cron line with an optional time zone.")
-        .query("catch_up", flag("0"), "Publish also for each time that was missed while the server was down.")
-        .query("envelope", flag("0"), "The body, with NDJSON each line, is an envelope around its payload.")
+        .fields_of::<PublishOptions>(&["key", "id", "ts", "sid"])
+        .query::<String>("tags", "Free labels, with commas between.")
+        .fields_of::<PublishOptions>(&["expect_seq", "expect_key_seq", "deliver_at", "delay_ms", "every"])
+        .query::<Flag>("catch_up", "Publish also for each time that was missed while the server was down.")
+        .query::<Flag>("envelope", "The body, with NDJSON each line, is an envelope around its payload.")
         .header("Idempotency-Key", "The same as `id`.")
         .header("If-Match", "The ETag of the key's `/snap`, or its seq in quotes: the same as `expect_key_seq`.")
         .header("traceparent", "Becomes a header of the event, like `tracestate` and everything that begins with `x-`.")
@@ -93,33 +86,16 @@ fn publish() -> Value {
 }
 
 fn diff() -> Value {
-    let (text, count) = (
-        json!({"type": "string"}),
-        json!({"type": "integer", "minimum": 0}),
-    );
-    let limit = json!({"type": "integer", "minimum": 1, "default": 1_000});
     Operation::new("diff", "What changed between two times")
         .topic_in_path()
-        .required_query("from", "The earlier time, in epoch milliseconds.")
-        .query("to", count, "The later time; now where it is not said.")
-        .query("prefix", text.clone(), "Only keys that begin with this.")
-        .query("after", text, "Only keys behind this one.")
-        .query("limit", limit, "The most keys that are compared for one page.")
+        .parameters::<DiffQuery>()
         .reply("The keys that were added, changed or deleted. Where compaction or retention took what would tell, it is `history_gone`.", "DiffPage")
         .build()
 }
 
 fn list_schedules() -> Value {
-    let text = || json!({"type": "string"});
-    let limit = json!({"type": "integer", "minimum": 1, "default": 1_000});
     Operation::new("listSchedules", "The events that wait to be published")
-        .query("topic", text(), "Only those of this topic.")
-        .query("after", text(), "Only those behind this id.")
-        .query(
-            "limit",
-            limit,
-            "The most schedules of one page, which has up to 10,000.",
-        )
+        .parameters::<SchedulesQuery>()
         .reply(
             "The schedules that the caller may read or administer, in the order of their ids.",
             "SchedulePage",
@@ -142,7 +118,7 @@ fn remove_schedule() -> Value {
 
 fn import() -> Value {
     Operation::new("import", "Store exported records, keeping their id and ts")
-        .required_query("topic", "Where to.")
+        .required::<Topic>("topic", "Where to.")
         .bodies(json!({"application/x-ndjson": {
             "schema": {"type": "string", "description": "An Envelope, or a whole Record, on each line."},
         }}))
@@ -153,12 +129,11 @@ fn import() -> Value {
 const UPCAST: &str = "Events of earlier versions of the topic's schema come as ones of the latest.";
 
 fn replay() -> Value {
-    let limit = json!({"type": "integer", "minimum": 1, "default": 1_000});
     Operation::new("replay", "Read stored events")
-        .required_query("topic", "The topic.")
+        .required::<Topic>("topic", "The topic.")
         .position(&["earliest", "ts", "afterId", "seq"])
-        .query("limit", limit, "The most events of one page, which has up to 10,000.")
-        .query("upcast", flag("0"), UPCAST)
+        .limit(Some(1_000), "The most events of one page, which has up to 10,000.")
+        .query::<Flag>("upcast", UPCAST)
         .replies(
             "200",
             "Events in the order of their positions. A list of CloudEvents has where to go on in the header `X-Next-Seq`.",
@@ -168,17 +143,15 @@ fn replay() -> Value {
 }
 
 fn export() -> Value {
-    let count = || json!({"type": "integer", "minimum": 0});
-    let ndjson = flag("1");
     Operation::new("export", "Stream stored events, ascending by ts and then seq")
-        .required_query("topic", "The topic.")
-        .query("fromTs", count(), "The earliest time.")
-        .query("toTs", count(), "The latest time.")
-        .query("ndjson", ndjson, "A record on each line, or an array.")
-        .query("afterId", json!({"type": "string"}), "Only what comes after this event.")
-        .query("key", json!({"type": "string"}), "Only events with this key.")
-        .query("upcast", flag("0"), UPCAST)
-        .query("gzip", flag("0"), "The same as `Accept-Encoding: gzip`.")
+        .required::<Topic>("topic", "The topic.")
+        .query::<u64>("fromTs", "The earliest time.")
+        .query::<u64>("toTs", "The latest time.")
+        .query_of("ndjson", yes(), "A record on each line, or an array.")
+        .query::<String>("afterId", "Only what comes after this event.")
+        .query::<Key>("key", "Only events with this key.")
+        .query::<Flag>("upcast", UPCAST)
+        .query::<Flag>("gzip", "The same as `Accept-Encoding: gzip`.")
         .replies("200", "Every event of the range exactly once; gzip on request.", cloudevents::with_list(json!({
             "application/x-ndjson": {"schema": {"type": "string", "description": "A Record on each line, or with `Accept: application/cloudevents+json` a CloudEvent."}},
             "application/json": {"schema": {"type": "array", "items": reference("Record")}},
@@ -187,25 +160,18 @@ fn export() -> Value {
 }
 
 fn find() -> Value {
-    let count = || json!({"type": "integer", "minimum": 0});
-    let limit = json!({"type": "integer", "minimum": 1, "default": 100});
     let header = json!({"type": "string", "pattern": "^[^:]+:"});
     Operation::new("find", "Events by header or by cause")
-        .required_query("topic", "The topic; it must have `index_headers`.")
-        .query(
+        .required::<Topic>("topic", "The topic; it must have `index_headers`.")
+        .query_of(
             "header",
             header,
             "`name:value` of a header in `index_headers`.",
         )
-        .query(
-            "caused_by",
-            json!({"type": "string"}),
-            "Events that name this id in `caused_by`.",
-        )
-        .query("after_seq", count(), "Only events behind this position.")
-        .query(
-            "limit",
-            limit,
+        .query::<String>("caused_by", "Events that name this id in `caused_by`.")
+        .query::<u64>("after_seq", "Only events behind this position.")
+        .limit(
+            Some(100),
             "The most events of one page, which has up to 1,000.",
         )
         .reply("Events in the order of their positions.", "FindPage")
@@ -213,35 +179,8 @@ fn find() -> Value {
 }
 
 fn latest_by_key() -> Value {
-    let keys = json!({"type": "array", "items": {"type": "string"}});
-    let limit = json!({"type": "integer", "minimum": 1, "default": 1_000});
     Operation::new("latestByKey", "The latest event of each key")
-        .required_query("topic", "The topic.")
-        .query(
-            "key",
-            keys,
-            "The keys, one by one; all where none is named.",
-        )
-        .query(
-            "after",
-            json!({"type": "string"}),
-            "Where none is named: only keys behind this one.",
-        )
-        .query(
-            "prefix",
-            json!({"type": "string"}),
-            "Where none is named: only keys that begin with this.",
-        )
-        .query(
-            "limit",
-            limit,
-            "The most events of one page, which has up to 10,000.",
-        )
-        .query(
-            "tombstones",
-            flag("0"),
-            "Of named keys that were deleted, the event that says so.",
-        )
+        .parameters::<LatestQuery>()
         .reply(
             "One event for each key that has one and was not deleted.",
             "LatestPage",
@@ -250,7 +189,6 @@ fn latest_by_key() -> Value {
 }
 
 fn snap() -> Value {
-    let count = json!({"type": "integer", "minimum": 0});
     let header = |description: &str, kind: &str| json!({"description": description, "schema": {"type": kind}});
     let headers = json!({
         "ETag": header("Changes whenever the state does.", "string"),
@@ -262,7 +200,7 @@ fn snap() -> Value {
     Operation::new("snap", "The state of one key, now or as it was")
         .topic_in_path()
         .key_in_path()
-        .query("at", count, "The state as of this epoch millisecond.")
+        .query::<u64>("at", "The state as of this epoch millisecond.")
         .header("If-None-Match", "Answers 304 where the state still has this ETag.")
         .replies(
             "200",
@@ -276,16 +214,14 @@ fn snap() -> Value {
 }
 
 fn list_states() -> Value {
-    let count = || json!({"type": "integer", "minimum": 0});
-    let limit = json!({"type": "integer", "minimum": 1, "default": 100});
     let fields = json!({"type": "object", "additionalProperties": {"type": "string"}});
     Operation::new("listStates", "The states of a topic's keys that fit")
         .topic_in_path()
-        .query("offset", count(), "How many of those that fit are passed over.")
-        .query("limit", limit, "The most of one page.")
-        .query("prefix", json!({"type": "string"}), "Only keys that begin with this.")
-        .query("at", count(), "The states as of this epoch millisecond.")
-        .query(
+        .query::<u64>("offset", "How many of those that fit are passed over.")
+        .limit(Some(100), "The most of one page.")
+        .query::<String>("prefix", "Only keys that begin with this.")
+        .query::<u64>("at", "The states as of this epoch millisecond.")
+        .query_of(
             "fields",
             fields,
             "Each other parameter is a path into the payload, with dots between, and what has to be there: \
@@ -297,9 +233,9 @@ fn list_states() -> Value {
 
 fn sse() -> Value {
     Operation::new("sse", "Follow a topic as server-sent events")
-        .required_query("topic", "The topic.")
+        .required::<Topic>("topic", "The topic.")
         .position(&["latest", "earliest", "ts", "afterId", "seq"])
-        .query("upcast", flag("0"), UPCAST)
+        .query::<Flag>("upcast", UPCAST)
         .header("Last-Event-ID", "Goes on behind this event.")
         .replies(
             "200",
@@ -335,11 +271,7 @@ fn get_topic() -> Value {
 fn put_topic() -> Value {
     Operation::new("putTopic", "Make a topic, or set how it is kept")
         .topic_in_path()
-        .query(
-            "force",
-            json!({"type": "boolean"}),
-            "Whether the number of partitions may change.",
-        )
+        .query::<Flag>("force", "Whether the number of partitions may change.")
         .optional_body("TopicConfig")
         .reply("The topic.", "TopicInfo")
         .build()
@@ -385,8 +317,8 @@ fn publish_atomic() -> Value {
 
 fn remove_group() -> Value {
     Operation::new("removeGroup", "Remove a group; its subscriptions end")
-        .required_query("topic", "The topic.")
-        .required_query("group", "The group.")
+        .required::<Topic>("topic", "The topic.")
+        .required::<Group>("group", "The group.")
         .empty_reply("It is gone.")
         .build()
 }
@@ -417,17 +349,15 @@ fn resume_group() -> Value {
 }
 
 fn list_groups() -> Value {
-    let text = || json!({"type": "string"});
     let operation = Operation::new(
         "listGroups",
         "The groups of a topic, or a page of all groups",
     )
-    .query(
+    .query::<Topic>(
         "topic",
-        text(),
         "The topic; all topics where it is left out, which needs a limit.",
     )
-    .query("group", text(), "Only this group.");
+    .query::<Group>("group", "Only this group.");
     let columns = [
         "topic",
         "group",
@@ -450,8 +380,7 @@ fn list_groups() -> Value {
 
 fn list_cursors() -> Value {
     Operation::new("listCursors", "Where the groups of a topic are")
-        .required_query("topic", "The topic.")
-        .query("group", json!({"type": "string"}), "Only this group.")
+        .parameters::<GroupQuery>()
         .reply("One for each group.", "CursorList")
         .build()
 }
@@ -492,26 +421,25 @@ fn undo_seek() -> Value {
 
 fn lag() -> Value {
     Operation::new("lag", "How far behind a group is")
-        .required_query("topic", "The topic.")
-        .required_query("group", "The group.")
+        .required::<Topic>("topic", "The topic.")
+        .required::<Group>("group", "The group.")
         .reply("The lag.", "Lag")
         .build()
 }
 
 fn explain() -> Value {
     Operation::new("explain", "Why nothing is flowing to a group")
-        .required_query("topic", "The topic.")
-        .required_query("group", "The group.")
+        .required::<Topic>("topic", "The topic.")
+        .required::<Group>("group", "The group.")
         .reply("In a sentence and as data.", "Explanation")
         .build()
 }
 
 fn dead_letters() -> Value {
-    let limit = json!({"type": "integer", "minimum": 1, "default": 1_000});
     Operation::new("deadLetters", "The dead letters of a topic")
-        .required_query("topic", "The topic that the events came from.")
+        .required::<Topic>("topic", "The topic that the events came from.")
         .position(&["earliest", "ts", "afterId", "seq"])
-        .query("limit", limit, "The most events of one page, which has up to 10,000.")
+        .limit(Some(1_000), "The most events of one page, which has up to 10,000.")
         .reply(
             "Events of `dlq.<topic>`; their payload is a DeadLetter, and `redriven` says whether it was sent again.",
             "EventPage",
@@ -521,18 +449,10 @@ fn dead_letters() -> Value {
 
 fn remove_dead_letters() -> Value {
     Operation::new("removeDeadLetters", "Remove dead letters of a topic")
-        .required_query("topic", "The topic that the events came from.")
-        .query(
-            "ids",
-            json!({"type": "string"}),
-            "The letters, with commas between.",
-        )
-        .query(
-            "redriven",
-            flag("0"),
-            "Those that were sent to their topic again.",
-        )
-        .query("all", flag("0"), "All of them.")
+        .required::<Topic>("topic", "The topic that the events came from.")
+        .query::<String>("ids", "The letters, with commas between.")
+        .query::<Flag>("redriven", "Those that were sent to their topic again.")
+        .query::<Flag>("all", "All of them.")
         .reply("How many were removed.", "RemovedLetters")
         .build()
 }

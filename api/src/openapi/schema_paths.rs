@@ -1,8 +1,7 @@
 //! The routes of schemas.
 
-use super::operation::Operation;
-use super::schema::reference;
-use super::schemas::registry::MODES;
+use super::operation::{Operation, reference};
+use crate::names::{Compatibility, Flag};
 use serde_json::{Value, json};
 
 pub(super) fn list() -> Value {
@@ -27,14 +26,12 @@ pub(super) fn get_version() -> Value {
 }
 
 pub(super) fn register() -> Value {
-    let flag = json!({"type": "integer", "enum": [0, 1], "default": 0});
     compared(Operation::new(
         "registerSchema",
         "Register a new version of a topic's schema",
     ))
-    .query(
+    .query::<Flag>(
         "dry_run",
-        flag,
         "Check the schema and all retained events, and register nothing.",
     )
     .replies(
@@ -73,9 +70,7 @@ pub(super) fn remove_version() -> Value {
 fn compared(operation: Operation) -> Operation {
     operation
         .topic_in_path()
-        .query(
-            "compatibility",
-            json!({"type": "string", "enum": MODES}),
+        .query::<Compatibility>("compatibility",
             "What it has to be beside the earlier versions; left out, what the topic says.",
         )
         .bodies(json!({"application/json": {"schema": {"description": "The JSON Schema, draft 2020-12."}}}))

@@ -1,91 +1,219 @@
-//! The schemas of all bodies.
+//! The schemas of all bodies, derived from their types. What is left to do here is to make them as strict as the server
+//! is: which numbers it takes, where it takes null, and that it rejects fields that it does not know.
 
-mod dashboard;
-mod events;
-mod groups;
-pub(super) mod registry;
-mod settling;
-mod topics;
+use crate::frames::{Ack, Modack, Nack};
+use crate::http::*;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
 
-use super::schema::{count, list, object, text, word};
-use crate::code::Code;
-use serde_json::{Map, Value};
+/// The largest integer that every JSON reader keeps exactly.
+const MAX_INTEGER: u64 = 9_007_199_254_740_991;
 
-/// All schemas by name.
-pub(super) fn all() -> Value {
-    let mut schemas = Map::new();
-    let parts = [
-        events::all(),
-        topics::all(),
-        registry::all(),
-        groups::all(),
-        settling::all(),
-        dashboard::all(),
-        shared(),
-    ];
-    for (name, schema) in parts.into_iter().flatten() {
-        schemas.insert(name.to_owned(), schema);
+type Body = fn(&mut SchemaGenerator) -> Schema;
+
+macro_rules! bodies {
+    ($($type:ty),+ $(,)?) => { &[$(SchemaGenerator::subschema_for::<$type>),+] };
+}
+
+/// The bodies of requests; those inside them come along.
+const REQUESTS: &[Body] = bodies![
+    Ack,
+    Envelope,
+    GroupChange,
+    Modack,
+    Nack,
+    NamedGroup,
+    PublishAtomic,
+    Pull,
+    Redrive,
+    Seek,
+    Shadow,
+    TopicConfig,
+];
+/// The bodies of replies.
+const REPLIES: &[Body] = bodies![
+    Attention,
+    BatchReply,
+    BulkReply,
+    Causes,
+    CursorList,
+    DeadLetter,
+    DiffPage,
+    ErrorBody,
+    EventPage,
+    Explanation,
+    FindPage,
+    GroupList,
+    GroupPage,
+    Health,
+    Histogram,
+    History,
+    Lag,
+    LatestPage,
+    ListPage,
+    NodeList,
+    PublishAtomicReply,
+    Pulled,
+    RedriveReply,
+    RegisteredSchema,
+    RemovedLetters,
+    SchedulePage,
+    ScheduleReply,
+    SchemaCheck,
+    SchemaList,
+    SeekReply,
+    ServerStatus,
+    SettleReply,
+    ShadowReply,
+    SnapshotReply,
+    TopicList,
+    TopicPage,
+    TopicSchemas,
+];
+
+/// All schemas by name. What is in requests and in replies is described as in requests.
+pub(super) fn all() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut all = definitions(settings.clone().for_serialize(), REPLIES, never_null);
+    all.extend(definitions(settings.for_deserialize(), REQUESTS, strict));
+    all
+}
+
+/// The schema of a value that has no name of its own.
+pub(super) fn inline<T: JsonSchema>() -> Value {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut schema = SchemaGenerator::new(settings)
+        .subschema_for::<T>()
+        .to_value();
+    tidy(&mut schema);
+    schema
+}
+
+fn definitions(
+    settings: SchemaSettings,
+    bodies: &[Body],
+    finish: fn(&mut Value),
+) -> Map<String, Value> {
+    let mut generator = SchemaGenerator::new(settings);
+    for body in bodies {
+        body(&mut generator);
     }
-    Value::Object(schemas)
+    let mut definitions = generator.take_definitions(false);
+    for schema in definitions.values_mut() {
+        tidy(schema);
+        finish(schema);
+    }
+    definitions
 }
 
-/// The fields that name a place in a body.
-fn position() -> Vec<(&'static str, Value)> {
-    let from = word(
-        "Where to; a ts, afterId or seq alone says enough.",
-        &["latest", "earliest", "ts", "afterId", "seq"],
-    );
-    vec![
-        ("from", from),
-        (
-            "ts",
-            count("The first event at or after this epoch millisecond."),
-        ),
-        ("afterId", text("The event after this one.")),
-        ("seq", count("This position.")),
-    ]
+/// What schemars has in other words: the bounds of numbers instead of their formats (a `usize` is read as 32 bits), words
+/// in a list, and descriptions and defaults without what says nothing.
+fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(schema) => {
+            schema.values_mut().for_each(tidy);
+            if let Some(Value::String(text)) = schema.get_mut("description") {
+                *text = text.replace('\n', " ");
+            }
+            if let Some(format) = schema.get("format").and_then(Value::as_str) {
+                let is_wide = format == "uint64";
+                let maximum = if is_wide {
+                    MAX_INTEGER
+                } else {
+                    u32::MAX.into()
+                };
+                schema.remove("format");
+                schema.entry("maximum").or_insert(json!(maximum));
+            }
+            if let Some(Value::Array(choices)) = schema.get("oneOf")
+                && let Some(words) = choices
+                    .iter()
+                    .map(|choice| choice.get("const").cloned())
+                    .collect::<Option<Vec<_>>>()
+            {
+                schema.remove("oneOf");
+                schema.insert("type".to_owned(), json!("string"));
+                schema.insert("enum".to_owned(), json!(words));
+            }
+            let default = schema.get("default");
+            if default.is_some_and(|default| [json!(null), json!([]), json!({})].contains(default))
+            {
+                schema.remove("default");
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        _ => {}
+    }
 }
 
-fn shared() -> Vec<(&'static str, Value)> {
-    let words: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-    vec![
-        (
-            "Code",
-            word(
-                "What went wrong, for programs. Newer servers may know more of them.",
-                &words,
-            ),
-        ),
-        (
-            "ErrorBody",
-            object(
-                "What went wrong.",
-                vec![
-                    ("code", super::schema::reference("Code")),
-                    ("error", text("For people.")),
-                ],
-                vec![
-                    ("retry_after_ms", count("When to come again.")),
-                    (
-                        "actual",
-                        count("With `seq_mismatch`: the position that was found."),
-                    ),
-                ],
-            ),
-        ),
-        (
-            "Health",
-            object(
-                "How the server is.",
-                vec![("status", word("In a word.", &["ok", "failing"]))],
-                vec![
-                    ("reason", text("What is wrong.")),
-                    (
-                        "damage",
-                        list("What is damaged in the store.", &text("Where and what.")),
-                    ),
-                ],
-            ),
-        ),
-    ]
+/// A request may have no other fields, unless its type says so, and null where a field may be left out.
+fn strict(schema: &mut Value) {
+    optional(schema, |property| match property.get("type") {
+        Some(Value::String(kind)) => property["type"] = json!([kind, "null"]),
+        _ => {
+            if let Some(reference) = property
+                .as_object_mut()
+                .and_then(|property| property.remove("$ref"))
+            {
+                property["anyOf"] = json!([{"$ref": reference}, {"type": "null"}]);
+            }
+        }
+    });
+    if let Value::Object(schema) = schema
+        && schema.contains_key("properties")
+    {
+        schema.entry("additionalProperties").or_insert(json!(false));
+    }
+}
+
+/// A reply leaves a field out instead of saying null, and has a value for all others.
+fn never_null(schema: &mut Value) {
+    optional(schema, without_null);
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(Map::values_mut) {
+        property
+            .as_object_mut()
+            .map(|property| property.remove("default"));
+    }
+}
+
+/// The same without null among its values.
+pub(super) fn without_null(schema: &mut Value) {
+    let Value::Object(schema) = schema else {
+        return;
+    };
+    for list in ["type", "enum", "anyOf"] {
+        if let Some(Value::Array(items)) = schema.get_mut(list) {
+            items.retain(|item| {
+                ![json!(null), json!("null"), json!({"type": "null"})].contains(item)
+            });
+        }
+    }
+    if let Some(kind) = schema.get_mut("type").filter(|kind| kind.is_array()) {
+        *kind = kind[0].take();
+    }
+    let rest = schema.get("anyOf").and_then(Value::as_array);
+    if let Some([Value::Object(only)]) = rest.map(Vec::as_slice) {
+        let only = only.clone();
+        schema.remove("anyOf");
+        schema.extend(only);
+    }
+}
+
+/// Calls `change` with each property that may be left out.
+fn optional(schema: &mut Value, change: fn(&mut Value)) {
+    let required = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        let optional = properties
+            .iter_mut()
+            .filter(|(name, _)| !required.contains(&json!(name)));
+        optional.for_each(|(_, property)| change(property));
+    }
 }

@@ -1,7 +1,9 @@
 //! Places in a topic: where a new group begins, where a cursor is set to, where a reader starts.
 
-use crate::scan::{ScanError, Scanner};
+use crate::frames::required;
+use crate::scan::{Member, ScanError, Scanner};
 use crate::write::ObjectWriter;
+use schemars::JsonSchema;
 
 /// A place in a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,11 +21,17 @@ pub enum Position {
 }
 
 /// The fields that together name a place.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, JsonSchema)]
 pub(crate) struct PositionParts {
+    /// Where to; a ts, afterId or seq alone says enough.
+    #[schemars(extend("enum" = ["latest", "earliest", "ts", "afterId", "seq", null]))]
     pub(crate) from: Option<String>,
+    /// The first event at or after this epoch millisecond.
     pub(crate) ts: Option<u64>,
+    /// The event after this one.
+    #[schemars(rename = "afterId")]
     pub(crate) after_id: Option<String>,
+    /// This position.
     pub(crate) seq: Option<u64>,
 }
 
@@ -94,6 +102,56 @@ impl PositionParts {
             Some(position) => Ok(Some(position)),
             None => Err(ScanError::wrong("missing, required by from".to_owned()).within(&from)),
         }
+    }
+}
+
+/// Among the fields of an object, a place is what its four fields name together.
+impl Member<'_> for Option<Position> {
+    type Slot = PositionParts;
+
+    const FIELDS: &'static [&'static str] = &PositionParts::FIELDS;
+
+    fn take(
+        slot: &mut PositionParts,
+        scanner: &mut Scanner<'_>,
+        _: &str,
+        name: &str,
+    ) -> Option<Result<(), ScanError>> {
+        slot.take(scanner, name)
+    }
+
+    fn finish(slot: PositionParts, _: &str) -> Result<Self, ScanError> {
+        slot.position()
+    }
+
+    fn write(&self, object: &mut ObjectWriter<'_>, _: &str) {
+        if let Some(position) = self {
+            position.write(object);
+        }
+    }
+}
+
+/// One that has to be there.
+impl Member<'_> for Position {
+    type Slot = PositionParts;
+
+    const FIELDS: &'static [&'static str] = &PositionParts::FIELDS;
+
+    fn take(
+        slot: &mut PositionParts,
+        scanner: &mut Scanner<'_>,
+        _: &str,
+        name: &str,
+    ) -> Option<Result<(), ScanError>> {
+        slot.take(scanner, name)
+    }
+
+    fn finish(slot: PositionParts, _: &str) -> Result<Self, ScanError> {
+        required(slot.position()?, "from")
+    }
+
+    fn write(&self, object: &mut ObjectWriter<'_>, _: &str) {
+        self.write(object);
     }
 }
 

@@ -1,20 +1,29 @@
 //! What a publisher may say about an event.
 
 use crate::frames::required;
+use crate::names::{EventId, Key, Topic};
 use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
+use schemars::JsonSchema;
+use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-/// The options of a publish. Strings are borrowed from the text unless they have escapes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// What a publisher may say about an event.
+// Strings are borrowed from the text unless they have escapes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema)]
+#[schemars(default)]
 pub struct PublishOptions<'a> {
-    /// The publisher's own id. Publishing it again stores nothing.
+    /// The publisher's own id, 1 to 64 printable ASCII characters. Publishing it again stores nothing.
+    #[schemars(with = "Option<EventId>")]
     pub id: Option<Cow<'a, str>>,
     /// The publisher's own time in epoch milliseconds.
     pub ts: Option<u64>,
-    /// For compaction, ordering and partitioning.
+    /// For compaction, ordering and partitioning, up to 512 bytes.
+    #[schemars(with = "Option<Key>")]
     pub key: Option<Cow<'a, str>>,
-    /// Names and values.
+    /// Names and values, up to 64 entries and 16 KiB.
+    #[schemars(with = "BTreeMap<String, String>")]
     pub headers: Vec<(String, String)>,
     /// Free labels.
     pub tags: Vec<String>,
@@ -22,7 +31,7 @@ pub struct PublishOptions<'a> {
     pub caused_by: Vec<String>,
     /// Boot or session id of the publisher.
     pub sid: Option<Cow<'a, str>>,
-    /// Publish only if this is the topic's last position.
+    /// Publish only if this is the topic's last position, 0 where it never had one.
     pub expect_seq: Option<u64>,
     /// Publish only if the last event of the key is at this position; 0 where there is none.
     pub expect_key_seq: Option<u64>,
@@ -30,7 +39,8 @@ pub struct PublishOptions<'a> {
     pub deliver_at: Option<u64>,
     /// Publish after so many milliseconds.
     pub delay_ms: Option<u64>,
-    /// Publish again and again: an interval or a cron line.
+    /// Publish again and again: an interval (`30s`) or a cron line with an optional time zone (`0 9 * * 1-5
+    /// Europe/Berlin`).
     pub every: Option<Cow<'a, str>>,
     /// Publish also for each time that was missed while the server was down.
     pub catch_up: bool,
@@ -39,11 +49,13 @@ pub struct PublishOptions<'a> {
 }
 
 /// An event in another version, for another topic. All else it shares with the one it is published with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 pub struct AlsoPublish<'a> {
     /// Where to.
+    #[schemars(with = "Topic")]
     pub topic: Cow<'a, str>,
-    /// The payload as it was written.
+    /// The payload.
+    #[schemars(with = "Value")]
     pub payload: Cow<'a, str>,
 }
 

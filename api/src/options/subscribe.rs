@@ -1,8 +1,9 @@
 //! What a subscriber may ask for.
 
 use super::{Filter, Position, PositionParts};
-use crate::scan::{FromJson, ScanError, Scanner};
+use crate::scan::{FromJson, ScanError, Scanner, words};
 use crate::write::{ObjectWriter, ToJson};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The options of a subscription.
@@ -33,7 +34,7 @@ pub struct SubscribeOptions {
 }
 
 /// In which order a group gets events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Ordering {
     /// Any member with room gets the next event.
@@ -43,15 +44,7 @@ pub enum Ordering {
     Key,
 }
 
-impl Ordering {
-    /// Its name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Key => "key",
-        }
-    }
-}
+words!(Ordering: None "none", Key "key"; "none or key");
 
 impl SubscribeOptions {
     /// The names of the options.
@@ -123,21 +116,5 @@ impl ToJson for SubscribeOptions {
 
     fn is_absent(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-impl<'a> FromJson<'a> for Ordering {
-    fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
-        match &*scanner.text()? {
-            "none" => Ok(Self::None),
-            "key" => Ok(Self::Key),
-            _ => Err(ScanError::wrong("expected none or key".to_owned())),
-        }
-    }
-}
-
-impl ToJson for Ordering {
-    fn write_json(&self, out: &mut Vec<u8>) {
-        self.as_str().write_json(out);
     }
 }

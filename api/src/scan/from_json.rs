@@ -8,6 +8,11 @@ use std::collections::BTreeMap;
 pub(crate) trait FromJson<'a>: Sized {
     /// Takes the value at the cursor.
     fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError>;
+
+    /// What a field is that was left out, unless it has to be there.
+    fn absent(name: &str) -> Result<Self, ScanError> {
+        Err(ScanError::missing(name))
+    }
 }
 
 impl<'a> FromJson<'a> for Cow<'a, str> {
@@ -48,6 +53,10 @@ impl<'a> FromJson<'a> for bool {
     fn from_json(scanner: &mut Scanner<'a>) -> Result<Self, ScanError> {
         Ok(!scanner.null() && scanner.flag()?)
     }
+
+    fn absent(_: &str) -> Result<Self, ScanError> {
+        Ok(false)
+    }
 }
 
 impl<'a, T: FromJson<'a>> FromJson<'a> for Option<T> {
@@ -57,6 +66,10 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for Option<T> {
             return Ok(None);
         }
         T::from_json(scanner).map(Some)
+    }
+
+    fn absent(_: &str) -> Result<Self, ScanError> {
+        Ok(None)
     }
 }
 
@@ -73,6 +86,10 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for Vec<T> {
             Ok(())
         })?;
         Ok(items)
+    }
+
+    fn absent(_: &str) -> Result<Self, ScanError> {
+        Ok(Vec::new())
     }
 }
 
@@ -102,5 +119,9 @@ impl<'a> FromJson<'a> for BTreeMap<String, String> {
             }
         }
         Ok(map)
+    }
+
+    fn absent(_: &str) -> Result<Self, ScanError> {
+        Ok(Self::new())
     }
 }

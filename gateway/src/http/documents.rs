@@ -13,7 +13,7 @@ use prombus::Pattern;
 use prombus_api::{Code, openapi};
 
 pub(super) async fn openapi(_: Call) -> Result<Response, ApiError> {
-    Ok(reply::json(&openapi::document()))
+    Ok(reply::json_text(openapi::TEXT))
 }
 
 /// Metrics name every topic and group, so they are for those who may read or administer everything.

@@ -29,8 +29,8 @@ pub(super) fn with_status(status: StatusCode, reply: &impl Serialize) -> Respons
 }
 
 /// 200 with JSON that is written already.
-pub(super) fn json_text(text: Vec<u8>) -> Response {
-    typed(JSON, Body::from(text))
+pub(super) fn json_text(text: impl Into<Body>) -> Response {
+    typed(JSON, text.into())
 }
 
 /// 200 with a body of some type.
