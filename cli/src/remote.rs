@@ -89,6 +89,9 @@ pub(crate) struct RemoteArgs {
 fn unreachable(url: &str, error: &str) -> anyhow::Error {
     let advice = if error.contains("UnknownIssuer") {
         "Its certificate is of an authority that this machine does not trust; --ca or PROMBUS_CA names a file with it"
+    } else if error.contains("CaUsedAsEndEntity") {
+        "Its certificate is one of an authority, which signs certificates of servers but is none; make the server's own with \
+         basicConstraints=CA:FALSE"
     } else if error.contains("invalid peer certificate") {
         "A server is there, but not with a certificate for this name and time"
     } else {
