@@ -4,9 +4,10 @@ use crate::scan::{ScanError, Scanner};
 use crate::write::ObjectWriter;
 
 /// A place in a topic.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Position {
     /// What is published from now on.
+    #[default]
     Latest,
     /// The oldest event that is kept.
     Earliest,
