@@ -85,3 +85,35 @@ impl<S, O, F, X> SubscribeOptions<S, O, F, X> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Options = SubscribeOptions<(), (), (), ()>;
+
+    fn invalid(change: impl FnOnce(&mut Options)) -> Option<&'static str> {
+        let mut options = Options::default();
+        change(&mut options);
+        options.check().err().map(|invalid| invalid.field)
+    }
+
+    #[test]
+    fn limits_are_the_last_that_may_be_asked_for() {
+        assert_eq!(invalid(|_| ()), None);
+        for (concurrency, field) in [(0, Some("concurrency")), (10_000, None)] {
+            assert_eq!(invalid(|options| options.concurrency = concurrency), field);
+        }
+        let (field, limit) = (Some("max_in_flight"), MAX_IN_FLIGHT);
+        assert_eq!(invalid(|options| options.max_in_flight = limit), None);
+        assert_eq!(invalid(|options| options.max_in_flight = limit + 1), field);
+        assert_eq!(
+            invalid(|options| options.batch_size = 0),
+            Some("batch_size")
+        );
+        let topics = |count| vec!["t".to_owned(); count];
+        assert_eq!(invalid(|options| options.topics = topics(MAX_TOPICS)), None);
+        let too_many = invalid(|options| options.topics = topics(MAX_TOPICS + 1));
+        assert_eq!(too_many, Some("topics"));
+    }
+}
