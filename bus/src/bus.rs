@@ -8,8 +8,8 @@ mod open_url;
 
 pub use group_metrics::GroupMetrics;
 
-use crate::consumer::Consumer;
 use crate::core::Core;
+use crate::endpoint::{Consumer, ExactlyOnce};
 use crate::error::{NotPublished, OpenError, SubscribeError};
 use crate::group::ownership::Nodes;
 use crate::group::registry::Registry;
@@ -23,6 +23,7 @@ use crate::state::Snapshotter;
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, subscribe};
 use crate::topics::Topics;
 use group_metrics::GroupMetricsCache;
+use prombus_interface::Dedupe;
 use prombus_store::{CommitError, ReadError, Store, StoreFailed};
 use serde::Serialize;
 use std::fmt;
@@ -215,7 +216,26 @@ impl Bus {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: fmt::Display + 'static,
     {
-        prombus_consume::subscribe_with(self, (topic, group), options, handler).await
+        prombus_interface::subscribe_with(self, (topic, group), options, handler).await
+    }
+
+    /// The same for a handler that is not called again for an event it succeeded on, as
+    /// [`prombus_interface::ExactlyOnce`] promises. The scope of the marks is `<topic>/<group>`.
+    pub async fn subscribe_exactly_once<H, F, E>(
+        &self,
+        topic: &str,
+        group: &str,
+        options: SubscribeOptions,
+        dedupe: Dedupe,
+        handler: H,
+    ) -> Result<ExactlyOnce, SubscribeError>
+    where
+        H: Fn(Delivery) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: fmt::Display + Send + 'static,
+    {
+        let names = (topic, group);
+        prombus_interface::subscribe_exactly_once(self, names, options, dedupe, handler).await
     }
 
     /// Closes the bus: nothing new is taken in or leased, groups are written down, tasks stop, and the store is

@@ -1,4 +1,4 @@
-//! Dedupe marks beside the events: [`prombus_consume::DedupeStore`] in the bus's own store.
+//! Dedupe marks beside the events: [`prombus_interface::DedupeStore`] in the bus's own store.
 
 mod embedded;
 

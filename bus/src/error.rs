@@ -9,7 +9,6 @@ mod schema;
 mod state;
 
 pub use effects::ProjectorError;
-pub(crate) use facts::quoted;
 pub use facts::{
     AlreadySettled, GroupMismatch, InvalidField, InvalidGroup, InvalidJson, InvalidPattern,
     InvalidPayload, InvalidTopic, LeaseLost, NotPublished, NothingToUndo, OwnedElsewhere,
@@ -20,7 +19,7 @@ pub use operations::{
     AckPublishError, AdminError, GroupError, OpenError, OpenUrlError, PublishError, SettleError,
     SubscribeError,
 };
-pub use prombus_consume::DedupeError;
+pub use prombus_interface::DedupeError;
 pub use prombus_schema::{Incompatible, InvalidSchema};
 pub use prombus_store::{
     CommitError, IdConflict, LimitReached, PositionMismatch, PositionOf, ReadError, SeqMismatch,

@@ -1,7 +1,7 @@
 //! Which events of a topic a group wants. What does not match is settled unseen.
 
 use crate::pattern::Pattern;
-use prombus_consume::EventFields;
+use prombus_interface::EventFields;
 use prombus_store::StoredEvent;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

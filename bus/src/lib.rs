@@ -30,12 +30,11 @@
 //! Decisions about groups are plain functions of (state, input, now); one task per (topic, group) does what they say.
 
 mod bus;
-mod consumer;
 mod core;
 mod dead_letters;
 mod dedupe;
+mod endpoint;
 pub mod error;
-mod exactly_once;
 mod filter;
 mod group;
 mod json;
@@ -55,13 +54,11 @@ mod state;
 mod subscription;
 mod topic;
 mod topics;
-mod typed;
 
 pub use bus::{Bus, GroupMetrics};
-pub use consumer::Consumer;
 pub use dead_letters::{DeadLetterMarks, redrive_id};
 pub use dedupe::EmbeddedDedupe;
-pub use exactly_once::ExactlyOnce;
+pub use endpoint::{Consumer, ExactlyOnce, TypedSubscription};
 pub use filter::{FieldFilter, Filter, FilterFunction};
 pub use group::{
     Assignment, Attempt, Cursor, Ended, Explanation, GroupConfig, GroupCounts, GroupInfo, Lag,
@@ -82,7 +79,7 @@ pub use projector::{
     Emitter, ProcessProjector, ProcessState, ProcessStatus, Processes, Projector, ProjectorHandle,
     ProjectorInfo, ProjectorStatus, Rebuild,
 };
-pub use prombus_consume::{
+pub use prombus_interface::{
     DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeStore, EffectCounts, EventFields, Nack, Retry, SettleOp,
     Topic,
 };
@@ -108,7 +105,6 @@ pub use state::{
 };
 pub use subscription::{
     AckPublish, AckPublishFuture, AckPublishesFuture, Context, Delivery, SettleFuture,
-    SubscribeOptions, Subscription, SubscriptionControl,
+    SubscribeExtras, SubscribeOptions, Subscription, SubscriptionControl,
 };
 pub use topic::TopicConfig;
-pub use typed::TypedSubscription;

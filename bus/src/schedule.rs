@@ -22,6 +22,7 @@ use crate::error::{
 };
 use crate::partition::partition_of_draft;
 use crate::publish::{MAX_TS, PublishOptions, checked_payload, draft};
+pub use prombus_interface::Schedule;
 use prombus_store::LockExt;
 use prombus_store::{
     Batch, Draft, EventOutcome, ExpectedPosition, GeneratedId, Id, ReadFrom, ReadLimit,
@@ -46,22 +47,6 @@ const LOOK: ReadLimit = ReadLimit {
     events: 512,
     bytes: 1 << 20,
 };
-
-/// When an event is to be published.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Schedule<'a> {
-    /// At this time, in epoch milliseconds. One that has passed means now.
-    pub deliver_at: Option<u64>,
-    /// After so many milliseconds. Not together with `deliver_at`.
-    pub delay_ms: Option<u64>,
-    /// Again and again: an interval (`30s`, `5m`, `12h`) or a cron line with an optional time zone behind it
-    /// (`0 9 * * 1-5 Europe/Berlin`; UTC where there is none). The first time is the first one at or after `deliver_at`
-    /// or the delay; without them an interval passes first.
-    pub every: Option<&'a str>,
-    /// Whether a repeated one is published for each time that was missed while the server was down, and not only for
-    /// the last of them.
-    pub catch_up: bool,
-}
 
 /// What is known of an event that was scheduled.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ mod topic_queue;
 pub use ack_publish::{AckPublish, AckPublishFuture, AckPublishesFuture};
 pub(crate) use delivery::Lease;
 pub use delivery::{Context, Delivery};
-pub use options::SubscribeOptions;
+pub use options::{SubscribeExtras, SubscribeOptions};
 pub(crate) use subscribe::subscribe;
 
 use crate::error::SettleError;
@@ -24,7 +24,7 @@ use crate::group::{Assignment, Ended};
 use crate::pattern::Pattern;
 use crate::pending::Pending;
 use crate::schemas::Upcaster;
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use prombus_store::LockExt;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -3,7 +3,7 @@
 //! [`prombus::Bus`]: https://docs.rs/prombus
 
 use crate::client::Client;
-use crate::error::RequestError;
+use crate::error::{InvalidField, RequestError};
 use crate::http_client::{ask, bad_reply, send};
 use http::Method;
 use prombus_api::http::{
@@ -227,8 +227,8 @@ fn topic_target(topic: &str, behind: &str) -> Result<String, RequestError> {
 pub(crate) fn topic_part(topic: &str) -> Result<&str, RequestError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if topic.is_empty() || !topic.bytes().all(is_plain) {
-        let why = "a topic's name has letters, digits, dots, _ and - only";
-        return Err(RequestError::BadRequest { why });
+        let reason = "a topic's name has letters, digits, dots, _ and - only";
+        return Err(InvalidField::new("topic", reason).into());
     }
     Ok(topic)
 }

@@ -1,16 +1,18 @@
 //! The client: the handle that everything begins with.
 
-use crate::consumer::{Consumer, PartitionHooks, consume_partitions};
+use crate::bus::{Consumer, ExactlyOnce};
 use crate::core::{Core, Phase};
 use crate::endpoint::Endpoint;
 use crate::error::{ConnectError, SubscribeError};
 use crate::id::IdGenerator;
 use crate::link;
 use crate::options::ClientOptions;
+use crate::partition_hooks::{PartitionHooks, consume_partitions};
 use crate::publish::{
     BatchFuture, PublishBatch, PublishFuture, PublishOptions, encode, encode_value,
 };
 use crate::subscription::{Delivery, SubscribeOptions, Subscription, subscribe};
+use prombus_interface::Dedupe;
 use serde::Serialize;
 use std::fmt;
 use std::future::Future;
@@ -137,10 +139,30 @@ impl Client {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: fmt::Display + 'static,
     {
-        prombus_consume::subscribe_with(self, (topic, group), options, handler).await
+        prombus_interface::subscribe_with(self, (topic, group), options, handler).await
     }
 
-    /// The same for a group whose members share the partitions of a topic ([`SubscribeOptions::partitioned`] is set): the
+    /// The same for a handler that is not called again for an event it succeeded on, as
+    /// [`prombus_interface::ExactlyOnce`] promises. The marks are kept by the caller, best in the database that the handler
+    /// writes to; their scope is `<topic>/<group>`.
+    pub async fn subscribe_exactly_once<H, F, E>(
+        &self,
+        topic: &str,
+        group: &str,
+        options: SubscribeOptions,
+        dedupe: Dedupe,
+        handler: H,
+    ) -> Result<ExactlyOnce, SubscribeError>
+    where
+        H: Fn(Delivery) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: fmt::Display + Send + 'static,
+    {
+        let names = (topic, group);
+        prombus_interface::subscribe_exactly_once(self, names, options, dedupe, handler).await
+    }
+
+    /// Like [`Self::subscribe_with`] for a group whose members share the partitions of a topic ([`SubscribeOptions::partitioned`] is set): the
     /// hooks are called with those that this consumer has. No event of a partition is handled before `on_assigned` has returned,
     /// and another member gets a partition that is revoked after its handlers and `on_revoked` have.
     pub async fn subscribe_partitioned<H, F, E, P>(

@@ -1,6 +1,7 @@
 //! What can go wrong: one enum per operation, each with its `code()`, and messages that say what to do.
 
 use crate::subscription::Ended;
+pub use prombus_interface::InvalidField;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -136,11 +137,8 @@ pub enum PublishAtomicError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// Something in it cannot be sent. Nothing was.
-    #[error("{why}")]
-    BadRequest {
-        /// What is wrong.
-        why: &'static str,
-    },
+    #[error(transparent)]
+    InvalidField(#[from] InvalidField),
     /// The server could not be reached, or the connection broke before the reply was there.
     #[error(
         "{url} cannot be reached: {why}; check that the server runs and that the address is right"
@@ -214,13 +212,8 @@ pub enum FollowError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SubscribeError {
     /// An option makes no sense.
-    #[error("{name}: {why}")]
-    BadOption {
-        /// The option.
-        name: &'static str,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    #[error(transparent)]
+    InvalidField(#[from] InvalidField),
     /// The server refused it.
     #[error(transparent)]
     Refused(#[from] ServerError),
@@ -329,7 +322,7 @@ impl RequestError {
     /// The word to branch on: the server's, or one of the client's own.
     pub fn code(&self) -> &str {
         match self {
-            Self::BadRequest { .. } => "bad_request",
+            Self::InvalidField(_) => "bad_request",
             Self::Unreachable { .. } => "unreachable",
             Self::NoToken { .. } => "no_token",
             Self::Refused(error) => &error.code,
@@ -362,7 +355,7 @@ impl FollowError {
 impl From<SubscribeError> for FollowError {
     fn from(error: SubscribeError) -> Self {
         match error {
-            SubscribeError::BadOption { why, .. } => RequestError::BadRequest { why }.into(),
+            SubscribeError::InvalidField(error) => RequestError::from(error).into(),
             SubscribeError::Refused(error) => error.into(),
             SubscribeError::Ended(error) => Self::Ended(error),
         }
@@ -383,7 +376,7 @@ impl SubscribeError {
     /// The word to branch on: the server's, or one of the client's own.
     pub fn code(&self) -> &str {
         match self {
-            Self::BadOption { .. } => "bad_option",
+            Self::InvalidField(_) => "bad_option",
             Self::Refused(error) => &error.code,
             Self::Ended(error) => error.code(),
         }

@@ -2,7 +2,7 @@
 //! reply holds up nothing else.
 
 use crate::core::Core;
-use crate::error::{RequestError, ServerError};
+use crate::error::{InvalidField, RequestError, ServerError};
 use crate::socket::dial;
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, Response};
@@ -90,10 +90,9 @@ async fn request(
     if let Some(token) = token {
         builder = builder.header(AUTHORIZATION, format!("Bearer {}", token.text));
     }
-    let bad = |_| RequestError::BadRequest {
-        why: "the path or the token has characters that a request cannot have",
-    };
-    builder.body(Full::new(body.into())).map_err(bad)
+    builder.body(Full::new(body.into())).map_err(|_| {
+        InvalidField::new("path or token", "has characters that a request cannot have").into()
+    })
 }
 
 async fn read(response: Response<Incoming>) -> Result<Bytes, RequestError> {

@@ -1,6 +1,6 @@
 //! The generator of ids for publishes that may have to be sent twice.
 
-pub(crate) use prombus_consume::Id;
+pub(crate) use prombus_interface::Id;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 

@@ -41,16 +41,16 @@
 //! comes again, and what was acknowledged does not.
 
 mod admin;
+mod bus;
 mod client;
-mod consumer;
 mod core;
 mod endpoint;
 mod error;
-mod exactly_once;
 mod http_client;
 mod id;
 mod link;
 mod options;
+mod partition_hooks;
 mod publish;
 mod reads;
 mod schedules;
@@ -59,16 +59,16 @@ mod socket;
 mod state;
 mod subscription;
 mod token;
-mod typed;
 
+pub use bus::{Consumer, ExactlyOnce, TypedSubscription};
 pub use client::Client;
-pub use consumer::{Consumer, PartitionHooks};
 pub use error::{
-    AckPublishError, BadUrl, BadValue, ConnectError, FollowError, PublishAtomicError, PublishError,
-    RequestError, ServerError, SettleError, StateMoved, SubscribeError, TopicReplaced,
+    AckPublishError, BadUrl, BadValue, ConnectError, FollowError, InvalidField, PublishAtomicError,
+    PublishError, RequestError, ServerError, SettleError, StateMoved, SubscribeError,
+    TopicReplaced,
 };
-pub use exactly_once::ExactlyOnce;
 pub use options::{ClientOptions, Reconnect, TlsOptions};
+pub use partition_hooks::PartitionHooks;
 pub use prombus_api::http::{
     Age, ChangedKey, Cursor, DiffPage, DiffQuery, Durability, Explanation, FindBy, FindQuery,
     GroupChange, GroupInfo, Lag, ListPage, ListQuery, MemberInfo, Node, Pace, PendingSchedule,
@@ -77,11 +77,12 @@ pub use prombus_api::http::{
     StateItem, TopicConfig, TopicInfo, TopicSchemas, WhichLetters,
 };
 pub use prombus_api::options::{Filter, Ordering, Position as StartAt};
-pub use prombus_consume::{
-    DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeError, DedupeStore, EffectCounts, EventFields, Id, Topic,
+pub use prombus_interface::{
+    DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeError, DedupeStore, EffectCounts, EventFields, Id,
+    Schedule, Topic,
 };
 pub use publish::{
-    AlsoPublish, BatchFuture, PublishBatch, PublishFuture, PublishOptions, Published,
+    AlsoPublish, BatchFuture, PublishBatch, PublishExtras, PublishFuture, PublishOptions, Published,
 };
 pub use reads::{KeyPage, Page};
 pub use state::{Follow, LoadState};
@@ -90,4 +91,3 @@ pub use subscription::{
     SubscriptionControl,
 };
 pub use token::{Token, TokenProvider, TokenSource};
-pub use typed::TypedSubscription;

@@ -2,11 +2,11 @@
 //! with waiting at its end for more. Nothing is leased or acknowledged: the caller keeps the position.
 
 use crate::client::Client;
-use crate::error::{FollowError, RequestError, StateMoved, TopicReplaced};
+use crate::error::{FollowError, InvalidField, RequestError, StateMoved, TopicReplaced};
 use crate::reads::Page;
 use crate::subscription::{Ended, Event, SubscribeOptions};
 use prombus_api::options::Position;
-use prombus_consume::Ahead;
+use prombus_interface::Ahead;
 use std::borrow::Cow;
 
 /// How many keys a page of a table has at most.
@@ -61,8 +61,8 @@ impl Client {
     pub async fn follow(&self, topic: &str, from_seq: u64) -> Result<Follow, FollowError> {
         let tail_seq = self.topic(topic).await?.tail_seq;
         if from_seq == 0 {
-            let why = "from_seq: positions begin with 1";
-            return Err(RequestError::BadRequest { why }.into());
+            let invalid = InvalidField::new("from_seq", "positions begin with 1");
+            return Err(RequestError::from(invalid).into());
         }
         check_tail(topic, from_seq, tail_seq)?;
         Ok(Follow {

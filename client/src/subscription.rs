@@ -15,6 +15,7 @@ pub(crate) use delivery::LeaseHandle;
 pub use delivery::{Context, Delivery};
 pub use event::Event;
 pub use options::SubscribeOptions;
+pub(crate) use options::to_wire;
 pub use partitions::Assignment;
 pub(crate) use settle::{AckRun, Confirm, PendingSettle};
 

@@ -95,16 +95,6 @@ pub enum SourceError {
     Closed,
 }
 
-/// An option makes no sense.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{name}: {why}")]
-pub struct BadOption {
-    /// The option.
-    pub name: &'static str,
-    /// What is wrong with it.
-    pub why: &'static str,
-}
-
 impl BadName {
     /// Says what is wrong with it.
     pub fn new(name: &str, why: &'static str) -> Self {

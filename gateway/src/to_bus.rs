@@ -1,4 +1,5 @@
-//! Conversions from the options of the wire to those of the bus.
+//! Conversions from the options of the wire to those of the bus, which are alike and apart: `api/` uses no other crate of
+//! ours, and the bus has no wire code.
 
 use crate::api_error::ApiError;
 use prombus::{FieldFilter, Filter, Ordering, Pattern, PublishOptions, Schedule, StartAt};
@@ -17,6 +18,7 @@ pub(crate) fn to_bus_publish_options<'a>(
         sid: options.sid.as_deref(),
         expect_seq: options.expect_seq,
         expect_key_seq: options.expect_key_seq,
+        extras: (),
     }
 }
 

@@ -3,9 +3,9 @@
 use mongodb::error::{
     ErrorKind, TRANSIENT_TRANSACTION_ERROR, UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure,
 };
+pub use prombus::error::InvalidField;
 pub use prombus_connect::error::{
-    BadColumn, BadName, BadOption, BadRecord, HandlerFailed, OtherDefinition, SourceError,
-    TopicReplaced,
+    BadColumn, BadName, BadRecord, HandlerFailed, OtherDefinition, SourceError, TopicReplaced,
 };
 use prombus_connect::outbox::ClaimError;
 use prombus_connect::{ProjectionError, TaskLost};
@@ -109,7 +109,7 @@ pub enum OutboxError {
     #[error("the database has no outbox; `Outbox::init` or `prombus outbox init` makes one")]
     NoOutbox,
     #[error(transparent)]
-    BadOption(#[from] BadOption),
+    InvalidField(#[from] InvalidField),
     #[error(transparent)]
     Mongo(#[from] MongoError),
     #[error(transparent)]

@@ -1,7 +1,7 @@
 //! What a run consists of: topics, groups and their members. Fixed, so that a seed chooses what happens and not what
 //! there is.
 
-use prombus::{FieldFilter, Filter, Ordering, StartAt, SubscribeOptions};
+use prombus::{FieldFilter, Filter, Ordering, StartAt, SubscribeExtras, SubscribeOptions};
 
 /// The topics that operations act on.
 pub(crate) const TOPICS: [&str; 5] = ["a.x", "a.y", "b.1", "b.2", "b.3"];
@@ -112,7 +112,7 @@ impl Spec {
                     ..FieldFilter::default()
                 })
             }),
-            member: Some(member.to_owned()),
+            extras: SubscribeExtras::member(member),
             ..SubscribeOptions::default()
         }
     }

@@ -1,8 +1,8 @@
 //! The facts that can go wrong, one small type each, and one enum per operation.
 
+pub use prombus::error::InvalidField;
 pub use prombus_connect::error::{
-    BadColumn, BadName, BadOption, BadRecord, HandlerFailed, OtherDefinition, SourceError,
-    TopicReplaced,
+    BadColumn, BadName, BadRecord, HandlerFailed, OtherDefinition, SourceError, TopicReplaced,
 };
 use prombus_connect::outbox::ClaimError;
 use prombus_connect::{ProjectionError, TaskLost};
@@ -89,7 +89,7 @@ pub enum OutboxError {
     NoOutbox,
     /// An option makes no sense.
     #[error(transparent)]
-    BadOption(#[from] BadOption),
+    InvalidField(#[from] InvalidField),
     /// SQLite refused.
     #[error(transparent)]
     Sqlite(#[from] SqliteError),

@@ -75,7 +75,7 @@ async fn what_is_refused_happens_not_at_all() {
     }
     let taken = PublishOptions {
         id: Some("taken"),
-        ..PLAIN
+        ..*PLAIN
     };
     within(client.publish("out", &7, &taken)).await.unwrap();
     let subscription = within(client.subscribe("in", "g", earliest()))

@@ -8,7 +8,7 @@ const CONSUMER: &str = "billing";
 fn keyed(key: &str) -> PublishOptions<'_> {
     PublishOptions {
         key: Some(key),
-        ..PLAIN
+        ..*PLAIN
     }
 }
 

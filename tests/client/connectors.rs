@@ -49,7 +49,7 @@ async fn an_outbox_is_drained_to_a_server() {
         // An attempt before got this far and no further.
         let own = PublishOptions {
             id: Some("id-0"),
-            ..PLAIN
+            ..*PLAIN
         };
         within(client.publish_text("t", "0", &own)).await.unwrap();
         let options = DrainerOptions::new("w");

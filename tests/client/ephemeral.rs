@@ -13,7 +13,7 @@ async fn publish(server: &Running, topics: &[&str]) {
     for number in 0..EVENTS {
         for topic in topics {
             let ts = Some(1_000_000 + number);
-            let dated = PublishOptions { ts, ..PLAIN };
+            let dated = PublishOptions { ts, ..*PLAIN };
             within(client.publish(topic, &number, &dated))
                 .await
                 .unwrap();

@@ -87,7 +87,7 @@ async fn a_handler_may_not_be_asked_to_acknowledge_by_itself() {
     let handler = |_: Delivery| async { Ok::<(), String>(()) };
     let once = client.subscribe_exactly_once("t", "g", options, Dedupe::new(marks), handler);
     let error = within(once).await.unwrap_err();
-    assert!(matches!(error, SubscribeError::BadOption { .. }), "{error}");
+    assert!(matches!(error, SubscribeError::InvalidField(_)), "{error}");
     server.stop().await;
 }
 

@@ -25,8 +25,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,22 +34,7 @@ use tokio::task::JoinHandle;
 
 /// Far more than anything here needs.
 const LIMIT: Duration = Duration::from_secs(60);
-const PLAIN: PublishOptions<'static> = PublishOptions {
-    id: None,
-    ts: None,
-    key: None,
-    headers: &[],
-    tags: &[],
-    caused_by: &[],
-    sid: None,
-    expect_seq: None,
-    expect_key_seq: None,
-    deliver_at: None,
-    delay_ms: None,
-    every: None,
-    catch_up: false,
-    also_publish: &[],
-};
+static PLAIN: LazyLock<PublishOptions<'static>> = LazyLock::new(PublishOptions::default);
 
 async fn within<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(LIMIT, future)
@@ -153,7 +138,7 @@ async fn publishing_is_as_in_process() {
         }
         let own = PublishOptions {
             id: Some("own-1"),
-            ..PLAIN
+            ..*PLAIN
         };
         assert!(
             !within(client.publish("ids", "a", &own))

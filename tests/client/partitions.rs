@@ -131,7 +131,7 @@ async fn state_by_key_moves_with_its_partition() {
                     let key = format!("key-{key}");
                     let options = PublishOptions {
                         key: Some(&key),
-                        ..PLAIN
+                        ..*PLAIN
                     };
                     within(client.publish("t", &round, &options)).await.unwrap();
                 }

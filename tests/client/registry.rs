@@ -2,7 +2,7 @@
 
 use super::*;
 use prombus_client::{
-    DiffQuery, FindBy, FindQuery, ListQuery, Pace, SchedulesQuery, Shadow, TopicConfig,
+    DiffQuery, FindBy, FindQuery, ListQuery, Pace, Schedule, SchedulesQuery, Shadow, TopicConfig,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -52,8 +52,8 @@ async fn schedules_are_listed_and_removed() {
         let id = "a/b?c";
         let later = PublishOptions {
             id: Some(id),
-            delay_ms: Some(3_600_000),
-            ..PLAIN
+            extras: Schedule::after(3_600_000).into(),
+            ..*PLAIN
         };
         let published = within(client.publish("t", &1, &later)).await.unwrap();
         assert_eq!((published.seq, published.due.is_some()), (0, true));
@@ -121,7 +121,7 @@ async fn states_are_compared() {
             let options = PublishOptions {
                 key: Some(key),
                 ts: Some(ts),
-                ..PLAIN
+                ..*PLAIN
             };
             within(client.publish("t", &at, &options)).await.unwrap();
         }
@@ -160,7 +160,7 @@ async fn events_are_found_by_header() {
     for number in 0..3 {
         let options = PublishOptions {
             headers: if number == 1 { &headers } else { &[] },
-            ..PLAIN
+            ..*PLAIN
         };
         within(client.publish("t", &number, &options))
             .await
@@ -189,7 +189,7 @@ async fn a_batch_is_published_as_a_whole_or_not_at_all() {
         let own = PublishOptions {
             id: Some("first"),
             key: Some("k"),
-            ..PLAIN
+            ..*PLAIN
         };
         batch
             .add("a", r#"{"n":1}"#, &own)
@@ -200,7 +200,7 @@ async fn a_batch_is_published_as_a_whole_or_not_at_all() {
 
         let behind = PublishOptions {
             expect_seq: Some(9),
-            ..PLAIN
+            ..*PLAIN
         };
         let mut batch = client.batch();
         batch.add("a", "1", &PLAIN).add("b", "2", &behind);
@@ -237,7 +237,7 @@ async fn snapshots_tombstones_and_partitions_are_as_in_process() {
         within(client.configure_topic("t", &config)).await.unwrap();
         let keyed = PublishOptions {
             key: Some("k"),
-            ..PLAIN
+            ..*PLAIN
         };
         within(client.publish("t", &1, &keyed)).await.unwrap();
         assert_eq!(within(client.snapshot("t")).await.unwrap(), 1);

@@ -6,7 +6,7 @@ use prombus_client::{Follow, FollowError};
 fn keyed(key: &str) -> PublishOptions<'_> {
     PublishOptions {
         key: Some(key),
-        ..PLAIN
+        ..*PLAIN
     }
 }
 

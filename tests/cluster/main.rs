@@ -189,10 +189,7 @@ async fn a_pattern_is_followed_on_several_nodes_and_each_event_comes_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_scheduled_is_published_once_though_both_nodes_see_it_due() {
     let [one, two] = cluster().await;
-    let schedule = Schedule {
-        delay_ms: Some(300),
-        ..Schedule::default()
-    };
+    let schedule = Schedule::after(300);
     let scheduled = 40;
     for number in 0..scheduled {
         let node = if number % 2 == 0 { &one } else { &two };

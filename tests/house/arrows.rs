@@ -69,11 +69,15 @@ const ROOMS: &[Room] = &[
             optional: &[],
         }),
     },
-    room("prombus-consume", "consume", Uses::Only(&["prombus-store"])),
+    room(
+        "prombus-interface",
+        "interface",
+        Uses::Only(&["prombus-store"]),
+    ),
     room(
         "prombus",
         "bus",
-        Uses::Only(&["prombus-consume", "prombus-schema", "prombus-store"]),
+        Uses::Only(&["prombus-interface", "prombus-schema", "prombus-store"]),
     ),
     room("prombus-api", "api", Uses::Only(&[])),
     room(
@@ -84,7 +88,7 @@ const ROOMS: &[Room] = &[
     room(
         "prombus-client",
         "client",
-        Uses::Only(&["prombus-api", "prombus-consume"]),
+        Uses::Only(&["prombus-api", "prombus-interface"]),
     ),
     room(
         "prombus-connect",
@@ -236,7 +240,7 @@ mod tests {
         }
         assert_eq!(
             below("prombus"),
-            BTreeSet::from(["prombus-consume", "prombus-schema", "prombus-store"])
+            BTreeSet::from(["prombus-interface", "prombus-schema", "prombus-store"])
         );
     }
 

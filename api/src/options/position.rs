@@ -6,9 +6,10 @@ use crate::write::ObjectWriter;
 use schemars::JsonSchema;
 
 /// A place in a topic.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Position {
     /// What is published from now on.
+    #[default]
     Latest,
     /// The oldest event that is kept.
     Earliest,

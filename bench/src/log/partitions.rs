@@ -9,7 +9,8 @@ use crate::report::{Goal, Line, Unit};
 use crate::sampling::Samples;
 use crate::table::Bench;
 use prombus::{
-    Bus, Durability, PublishOptions, StartAt, SubscribeOptions, Subscription, TopicConfig,
+    Bus, Durability, PublishOptions, StartAt, SubscribeExtras, SubscribeOptions, Subscription,
+    TopicConfig,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -138,7 +139,7 @@ async fn share(bus: &Bus, members: usize) -> Outcome<Vec<Subscription>> {
             from: StartAt::Earliest,
             batch_size: 1_000,
             partitioned: Some(true),
-            member: Some(format!("worker-{number}")),
+            extras: SubscribeExtras::member(format!("worker-{number}")),
             ..SubscribeOptions::default()
         };
         subscriptions.push(bus.subscribe(TOPIC, GROUP, options).await?);

@@ -8,7 +8,7 @@ use crate::report::{Goal, Line, Unit};
 use crate::sampling::Samples;
 use crate::table::Bench;
 use prombus::{Bus, BusOptions, PublishOptions, Schedule};
-use prombus_client::{PublishOptions as RemoteOptions, SubscribeOptions, Subscription};
+use prombus_client::{SubscribeOptions, Subscription};
 use prombus_log::{FileStore, LogOptions};
 use prombus_store::SystemClock;
 use serde_json::Value;
@@ -103,11 +103,8 @@ async fn prepare(path: &Path, far: u64, overdue: u64) -> Outcome<()> {
                 } else {
                     (OVERDUE, due_ms)
                 };
-                let schedule = Schedule {
-                    deliver_at: Some(due),
-                    ..Schedule::default()
-                };
-                bus.schedule(topic, PAYLOAD, &PublishOptions::default(), &schedule)
+                let options = PublishOptions::default();
+                bus.schedule(topic, PAYLOAD, &options, &Schedule::at(due))
                     .await?;
             }
             Ok::<(), prombus::error::PublishError>(())
@@ -182,9 +179,9 @@ async fn follow_steady(served: &Served, count: u64) -> Outcome<(f64, Vec<f64>)> 
     let first_ms = epoch_ms() + LEAD_MS;
     let mut scheduled = Vec::new();
     for number in 0..count {
-        let options = RemoteOptions {
-            deliver_at: Some(first_ms + number * 1_000 / PER_SECOND),
-            ..RemoteOptions::default()
+        let options = PublishOptions {
+            extras: Schedule::at(first_ms + number * 1_000 / PER_SECOND).into(),
+            ..PublishOptions::default()
         };
         scheduled.push(publisher.publish_text(STEADY, PAYLOAD, &options));
     }

@@ -9,7 +9,7 @@ mod maintenance;
 mod slot;
 
 use maintenance::Maintenance;
-use prombus_consume::{DedupeError, DedupeStore};
+use prombus_interface::{DedupeError, DedupeStore};
 use prombus_store::{Answer, Batch, Change, Clock, CommitError, Expect, LimitReached, Store};
 use slot::{Slot, slot_key};
 use std::fmt;

@@ -1,12 +1,11 @@
 //! The facts: one small struct for each thing that can be wrong.
 
 use super::operations::PublishError;
+pub use prombus_interface::InvalidField;
+use prombus_interface::quoted;
 use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
-
-/// How many characters of an invalid name an error quotes.
-const QUOTED_CHARS: usize = 64;
 
 /// An invalid topic name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -36,16 +35,6 @@ pub struct InvalidPattern {
     pub pattern: String,
     /// The rule that it breaks.
     pub reason: &'static str,
-}
-
-/// A field of an event or an option with an invalid value.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("invalid {field}: {reason}")]
-pub struct InvalidField {
-    /// The field or option, as this crate names it.
-    pub field: &'static str,
-    /// The rule that its value breaks.
-    pub reason: String,
 }
 
 /// A part of an event that exceeds its limit.
@@ -252,23 +241,6 @@ impl InvalidPattern {
     }
 }
 
-impl InvalidField {
-    /// An error about a field.
-    pub fn new(field: &'static str, reason: impl Into<String>) -> Self {
-        let reason = reason.into();
-        Self { field, reason }
-    }
-
-    /// An error about an event id, which it quotes.
-    pub fn id(id: &str) -> Self {
-        let id = quoted(id);
-        Self::new(
-            "id",
-            format!("{id:?} is not 1 to 64 printable ASCII characters"),
-        )
-    }
-}
-
 impl TooLarge {
     pub(crate) fn bytes(field: &'static str, size: usize, limit: usize) -> Self {
         let unit = "bytes";
@@ -288,11 +260,6 @@ impl UnknownId {
             id: quoted(id),
         }
     }
-}
-
-/// The first characters of a text that a caller sent, for an error to quote.
-pub(crate) fn quoted(text: &str) -> String {
-    text.chars().take(QUOTED_CHARS).collect()
 }
 
 /// There is no schedule with this id: there never was, or it was published or removed.

@@ -11,7 +11,7 @@ use super::state::{HeldLease, MemberId};
 use super::subscriber::{Ended, Subscriber};
 use crate::error::{AckPublishError, GroupError, SettleError};
 use crate::publish::AtomicBatch;
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::oneshot;

@@ -6,7 +6,7 @@ use super::state::{MemberId, Settled};
 use crate::error::{AckPublishError, AlreadySettled, SettleError};
 use crate::memory::ByteBudget;
 use crate::publish::{AtomicBatch, Published};
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use prombus_store::LockExt;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};

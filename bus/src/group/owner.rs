@@ -38,7 +38,7 @@ use dead_letter::OriginalsRead;
 use delivery::Reservation;
 use ownership::Ownership;
 use persistence::{FlushSchedule, PendingWrite};
-use prombus_consume::{CatchPanic, SettleOp, panic_text};
+use prombus_interface::{CatchPanic, SettleOp, panic_text};
 use prombus_store::{StoredEvent, TailWatch};
 use read_ahead::PendingRead;
 use relay::{Relay, Relayed};

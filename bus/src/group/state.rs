@@ -45,7 +45,7 @@ pub(crate) use ack_publish::{AckPublishConflict, ConflictReason, MEMBER_LEFT};
 pub(crate) use adoption::HeldLease;
 pub(crate) use leases::{Leased, MIN_EXTENSION_MS};
 pub(crate) use partitions::AssignmentChange;
-use prombus_consume::Retry;
+use prombus_interface::Retry;
 pub(crate) use settlement::Settled;
 pub(crate) use stats::BlockedLane;
 pub(crate) use undo::NoUndo;

@@ -8,7 +8,7 @@ pub use processes::{ProcessState, ProcessStatus, Processes};
 use super::{Emitter, Projector};
 use crate::publish::PublishOptions;
 use heartbeat::Heartbeat;
-use prombus_consume::EventFields;
+use prombus_interface::EventFields;
 use prombus_store::StoredEvent;
 use std::sync::Arc;
 

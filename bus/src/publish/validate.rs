@@ -1,9 +1,10 @@
 //! The limits of an event's fields.
 
 use super::PublishOptions;
-use crate::error::{InvalidField, PublishError, TooLarge, quoted};
+use crate::error::{InvalidField, PublishError, TooLarge};
 use crate::json;
 use crate::options::Limits;
+use prombus_interface::quoted;
 use prombus_store::{Draft, ExpectedPosition, Id, MAX_ID_BYTES};
 use std::borrow::Cow;
 

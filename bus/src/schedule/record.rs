@@ -3,7 +3,7 @@
 //! header with the rest. A tombstone says that it was published or removed.
 
 use crate::topic::TopicConfig;
-use prombus_consume::EventFields;
+use prombus_interface::EventFields;
 use prombus_store::{Batch, Draft, ExpectedPosition, StoredEvent};
 use serde::{Deserialize, Serialize};
 

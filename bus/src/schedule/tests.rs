@@ -36,20 +36,8 @@ fn a_time_a_delay_or_a_repetition_says_when() {
 fn what_makes_no_sense_is_refused() {
     let none = Schedule::default();
     for (field, schedule) in [
-        (
-            "deliver_at",
-            Schedule {
-                deliver_at: Some(MAX_TS + 1),
-                ..none
-            },
-        ),
-        (
-            "delay_ms",
-            Schedule {
-                delay_ms: Some(u64::MAX),
-                ..none
-            },
-        ),
+        ("deliver_at", Schedule::at(MAX_TS + 1)),
+        ("delay_ms", Schedule::after(u64::MAX)),
         (
             "every",
             Schedule {

@@ -5,7 +5,7 @@ use super::SCHEMA_VERSION_HEADER;
 use crate::bus::Bus;
 use crate::core::Core;
 use crate::error::{SchemaError, StoreFailed};
-use prombus_consume::EventFields;
+use prombus_interface::EventFields;
 use prombus_store::{Batch, Draft, Id, StoredEvent};
 use serde_json::Value;
 use std::fmt;

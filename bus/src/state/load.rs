@@ -10,7 +10,7 @@ use crate::bus::Bus;
 use crate::core::Core;
 use crate::error::{FollowError, StateError, StateMoved};
 use crate::partition::PartitionSet;
-use prombus_consume::Ahead;
+use prombus_interface::Ahead;
 use prombus_store::StoredEvent;
 use std::fmt;
 use std::sync::Arc;

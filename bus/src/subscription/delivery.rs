@@ -4,7 +4,7 @@ use crate::error::{InvalidPayload, LeaseLost, SettleError, UnknownId};
 use crate::group::inbox::{Inbox, LeaseId, Message, SettleLease};
 use crate::group::state::Settled;
 use crate::group::subscriber::TakenEvent;
-use prombus_consume::{EventFields, SettleOp};
+use prombus_interface::{EventFields, SettleOp};
 use prombus_store::StoredEvent;
 use serde::Deserialize;
 use std::sync::Arc;

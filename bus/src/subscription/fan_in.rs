@@ -1,5 +1,6 @@
 //! Many topics in one subscription: by list, and by patterns that also match topics made later.
 
+use super::options::settings;
 use super::pattern_group::PatternGroup;
 use super::subscribe::SubscribeRequest;
 use super::topic_queue::TopicQueue;
@@ -81,7 +82,7 @@ impl Selection {
         ephemeral: bool,
         options: &SubscribeOptions,
     ) -> Result<(), GroupError> {
-        let (from, request) = (&options.from, options.settings());
+        let (from, request) = (&options.from, settings(options));
         for pattern in &self.patterns {
             self.pattern_groups.push(if ephemeral {
                 PatternGroup::new(pattern, from, &request, core)

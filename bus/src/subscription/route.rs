@@ -10,7 +10,7 @@ use crate::group::registry::{GroupName, Registry};
 use crate::group::state::MemberId;
 use crate::group::subscriber::Subscriber;
 use crate::pending::{Pending, PendingAll};
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use std::sync::{Arc, Weak};
 
 pub(super) enum Route {

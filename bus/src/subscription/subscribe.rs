@@ -1,6 +1,7 @@
 //! Subscribing: resolves the topics by name or pattern, and joins the group of each.
 
 use super::fan_in::{Follower, Selection};
+use super::options::{check, own_settings, settings};
 use super::topic_queue::TopicQueue;
 use super::{Shared, SubscribeOptions, Subscription, SubscriptionControl};
 use crate::core::Core;
@@ -42,7 +43,7 @@ pub(crate) async fn subscribe(
     if let Some(shadow) = &shadow {
         shadow.complete(&mut options);
     }
-    options.check()?;
+    check(&options)?;
     let mut selection = select(core, topic, &options)?;
     let number = core.number();
     let ephemeral = group.is_none() || shadow.is_some();
@@ -122,7 +123,7 @@ async fn upcaster(
             schemas::load(core, topic).await?;
         }
     }
-    let function = options.upcast_with.clone();
+    let function = options.extras.upcast_with.clone();
     Ok(Upcaster::new(core, options.upcast, function))
 }
 
@@ -154,7 +155,7 @@ fn new_subscriber(
     number: u64,
     follows_pattern: bool,
 ) -> Arc<Subscriber> {
-    let name = match &options.member {
+    let name = match &options.extras.member {
         Some(name) => name.as_str().into(),
         None => format!("member-{number}").into(),
     };
@@ -211,7 +212,7 @@ impl SubscribeRequest {
         topic: &Arc<str>,
         start_at: &StartAt,
     ) -> Result<Membership, GroupError> {
-        let settings = self.options.settings();
+        let settings = settings(&self.options);
         let place = (start_at, settings, None);
         self.join_group(core, registry, topic, place).await
     }
@@ -225,7 +226,7 @@ impl SubscribeRequest {
         start_at: &StartAt,
         pattern: &PatternDefaults,
     ) -> Result<Membership, GroupError> {
-        let place = (start_at, self.options.own_settings(), Some(pattern));
+        let place = (start_at, own_settings(&self.options), Some(pattern));
         self.join_group(core, registry, topic, place).await
     }
 

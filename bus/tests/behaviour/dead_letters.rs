@@ -1,7 +1,7 @@
 //! Dead letters: written in one step with settling the event, and never dead-lettered again.
 
 use crate::support::*;
-use prombus::{Bus, PublishOptions, SubscribeOptions};
+use prombus::{Bus, PublishOptions, SubscribeExtras, SubscribeOptions};
 use serde_json::{Value, json};
 
 #[tokio::test(start_paused = true)]
@@ -18,7 +18,7 @@ async fn the_last_failure_writes_a_dead_letter_and_settles() {
     let options = SubscribeOptions {
         max_attempts: Some(3),
         ack_timeout_ms: Some(1_000),
-        member: Some("worker".into()),
+        extras: SubscribeExtras::member("worker"),
         ..earliest()
     };
     let subscription = bus

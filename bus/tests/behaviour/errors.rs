@@ -2,7 +2,9 @@
 
 use crate::support::*;
 use prombus::error::{GroupError, OpenError, SubscribeError};
-use prombus::{Backoff, Bus, BusOptions, Limits, StartAt, SubscribeOptions, TopicConfig};
+use prombus::{
+    Backoff, Bus, BusOptions, Limits, StartAt, SubscribeExtras, SubscribeOptions, TopicConfig,
+};
 
 #[tokio::test(start_paused = true)]
 async fn subscribe_options_that_make_no_sense() {
@@ -42,7 +44,7 @@ async fn subscribe_options_that_make_no_sense() {
             ..good()
         },
         SubscribeOptions {
-            member: Some(String::new()),
+            extras: SubscribeExtras::member(""),
             ..good()
         },
         SubscribeOptions {

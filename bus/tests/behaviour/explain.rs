@@ -1,7 +1,7 @@
 //! Explanations: why nothing is flowing, in a sentence and as data.
 
 use crate::support::*;
-use prombus::{Bus, BusOptions, Explanation, Ordering, Reason, SubscribeOptions};
+use prombus::{Bus, BusOptions, Explanation, Ordering, Reason, SubscribeExtras, SubscribeOptions};
 
 async fn explain(bus: &Bus) -> Explanation {
     sleep(1).await;
@@ -38,7 +38,7 @@ async fn paused_then_the_cap_and_by_whom() {
     let bus = bus();
     let options = SubscribeOptions {
         max_in_flight: 2,
-        member: Some("worker".into()),
+        extras: SubscribeExtras::member("worker"),
         ..earliest()
     };
     let subscription = bus.subscribe("t", "g", options).await.expect("subscribed");

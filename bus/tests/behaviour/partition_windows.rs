@@ -2,7 +2,9 @@
 //! over a restart, and nobody else waits for them.
 
 use crate::support::*;
-use prombus::{Bus, BusOptions, StartAt, SubscribeOptions, Subscription, TopicConfig};
+use prombus::{
+    Bus, BusOptions, StartAt, SubscribeExtras, SubscribeOptions, Subscription, TopicConfig,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ const EVENTS: u32 = 2_000;
 fn member(name: &str, max_in_flight: usize) -> SubscribeOptions {
     SubscribeOptions {
         partitioned: Some(true),
-        member: Some(name.to_owned()),
+        extras: SubscribeExtras::member(name),
         from: StartAt::Earliest,
         max_in_flight,
         ..SubscribeOptions::default()

@@ -3,7 +3,8 @@
 use crate::support::*;
 use prombus::error::{AdminError, SubscribeError};
 use prombus::{
-    Assignment, Bus, StartAt, SubscribeOptions, Subscription, TopicConfig, partition_of,
+    Assignment, Bus, StartAt, SubscribeExtras, SubscribeOptions, Subscription, TopicConfig,
+    partition_of,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +14,7 @@ const PARTITIONS: u32 = 8;
 fn partitioned(member: &str) -> SubscribeOptions {
     SubscribeOptions {
         partitioned: Some(true),
-        member: Some(member.to_owned()),
+        extras: SubscribeExtras::member(member),
         from: StartAt::Earliest,
         ..SubscribeOptions::default()
     }

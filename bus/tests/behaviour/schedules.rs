@@ -43,13 +43,6 @@ async fn settle() {
     tokio::time::sleep(Duration::from_millis(2_500)).await;
 }
 
-fn after(delay_ms: u64) -> Schedule<'static> {
-    Schedule {
-        delay_ms: Some(delay_ms),
-        ..Schedule::default()
-    }
-}
-
 fn every(every: &str) -> Schedule<'_> {
     Schedule {
         every: Some(every),
@@ -90,7 +83,12 @@ async fn an_event_is_published_when_it_is_due_and_nobody_sees_it_before() {
         ..plain()
     };
     let scheduled = bus
-        .schedule("t", " { \"a\" : 1.50 } ", &options, &after(MINUTE_MS))
+        .schedule(
+            "t",
+            " { \"a\" : 1.50 } ",
+            &options,
+            &Schedule::after(MINUTE_MS),
+        )
         .await
         .expect("it is scheduled");
     assert_eq!(scheduled.due, START_MS + MINUTE_MS);
@@ -118,7 +116,7 @@ async fn events_come_in_the_order_in_which_they_are_due() {
     let mut expected = Vec::new();
     for number in 0..1_500u64 {
         let delay_ms = 1 + number * 7_919 % 1_500;
-        let scheduled = schedule(&bus, &number.to_string(), &after(delay_ms)).await;
+        let scheduled = schedule(&bus, &number.to_string(), &Schedule::after(delay_ms)).await;
         expected.push((scheduled.due, scheduled.id.to_string()));
     }
     expected.sort();
@@ -134,8 +132,8 @@ async fn events_come_in_the_order_in_which_they_are_due() {
 async fn what_came_due_while_no_bus_was_there_is_published_at_start_and_says_so() {
     let lab = Lab::new();
     let bus = lab.bus();
-    let first = schedule(&bus, "1", &after(MINUTE_MS)).await;
-    let later = schedule(&bus, "2", &after(60 * MINUTE_MS)).await;
+    let first = schedule(&bus, "1", &Schedule::after(MINUTE_MS)).await;
+    let later = schedule(&bus, "2", &Schedule::after(60 * MINUTE_MS)).await;
     drop(bus);
     lab.clock.advance(10 * MINUTE_MS);
     let bus = lab.bus();
@@ -214,7 +212,7 @@ async fn a_clock_that_jumps_publishes_nothing_twice_and_forgets_nothing() {
     let mut ids = Vec::new();
     for minute in 1..=20 {
         ids.push(
-            schedule(&bus, "1", &after(minute * MINUTE_MS))
+            schedule(&bus, "1", &Schedule::after(minute * MINUTE_MS))
                 .await
                 .id
                 .to_string(),
@@ -244,13 +242,17 @@ async fn an_id_that_waits_schedules_nothing_and_may_come_again_later() {
         id: Some("once"),
         ..plain()
     };
-    let first = bus.schedule("t", "1", &options, &after(MINUTE_MS)).await;
+    let first = bus
+        .schedule("t", "1", &options, &Schedule::after(MINUTE_MS))
+        .await;
     let first = first.expect("scheduled");
-    let again = bus.schedule("t", "1", &options, &after(9)).await;
+    let again = bus.schedule("t", "1", &options, &Schedule::after(9)).await;
     let again = again.expect("a duplicate");
     assert_eq!((again.due, again.duplicate), (first.due, true));
     for (topic, payload) in [("t", "2"), ("other", "1")] {
-        let other = bus.schedule(topic, payload, &options, &after(9)).await;
+        let other = bus
+            .schedule(topic, payload, &options, &Schedule::after(9))
+            .await;
         assert!(
             matches!(other, Err(PublishError::IdConflict(_))),
             "{other:?}"
@@ -259,16 +261,16 @@ async fn an_id_that_waits_schedules_nothing_and_may_come_again_later() {
     lab.pass(MINUTE_MS).await;
     assert_eq!(published(&bus).await.len(), 1);
     // A retry whose reply was lost comes after the event: the topic holds the id.
-    let late = bus.schedule("t", "1", &options, &after(0)).await;
+    let late = bus.schedule("t", "1", &options, &Schedule::after(0)).await;
     assert!(!late.expect("scheduled").duplicate);
     settle().await;
     assert_eq!(published(&bus).await.len(), 1, "stored once");
     assert_eq!(bus.schedule_counts().0, 0);
     // An event that can never be published does not keep others back.
-    bus.schedule("t", "2", &options, &after(0))
+    bus.schedule("t", "2", &options, &Schedule::after(0))
         .await
         .expect("scheduled");
-    schedule(&bus, "3", &after(1)).await;
+    schedule(&bus, "3", &Schedule::after(1)).await;
     lab.pass(1).await;
     let payloads: Vec<String> = published(&bus)
         .await
@@ -286,7 +288,12 @@ async fn two_buses_on_one_store_publish_each_event_once() {
     let mut ids = Vec::new();
     for number in 0..300u64 {
         let bus = if number % 2 == 0 { &one } else { &other };
-        ids.push(schedule(bus, "1", &after(number % 10)).await.id.to_string());
+        ids.push(
+            schedule(bus, "1", &Schedule::after(number % 10))
+                .await
+                .id
+                .to_string(),
+        );
     }
     schedule(&one, "2", &every("1s")).await;
     for _ in 0..4 {
@@ -311,7 +318,7 @@ async fn removing_races_the_due_time_and_one_of_them_wins() {
     let (bus, other) = (lab.bus(), lab.bus());
     let mut removed = 0;
     for round in 0..50 {
-        let scheduled = schedule(&bus, "1", &after(5)).await;
+        let scheduled = schedule(&bus, "1", &Schedule::after(5)).await;
         lab.clock.advance(5);
         for _ in 0..round % 5 {
             tokio::task::yield_now().await;
@@ -350,7 +357,7 @@ async fn schedules_are_listed_in_pages() {
             ..plain()
         };
         let topic = if number % 5 == 0 { "u" } else { "t" };
-        bus.schedule(topic, "1", &options, &after(MINUTE_MS))
+        bus.schedule(topic, "1", &options, &Schedule::after(MINUTE_MS))
             .await
             .expect("scheduled");
     }
@@ -403,22 +410,22 @@ async fn the_number_that_waits_has_a_limit() {
     };
     let bus = Bus::open(lab.store.clone(), options).expect("a bus");
     for _ in 0..2 {
-        schedule(&bus, "1", &after(5)).await;
+        schedule(&bus, "1", &Schedule::after(5)).await;
         settle().await;
     }
-    let refused = bus.schedule("t", "1", &plain(), &after(5)).await;
+    let refused = bus.schedule("t", "1", &plain(), &Schedule::after(5)).await;
     assert!(
         matches!(refused, Err(PublishError::LimitReached(limit)) if limit.name == "max_schedules")
     );
     lab.pass(5).await;
-    schedule(&bus, "1", &after(5)).await;
+    schedule(&bus, "1", &Schedule::after(5)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_topic_of_schedules_is_nobody_elses() {
     let lab = Lab::new();
     let bus = lab.bus();
-    schedule(&bus, "1", &after(MINUTE_MS)).await;
+    schedule(&bus, "1", &Schedule::after(MINUTE_MS)).await;
     assert!(bus.store().topic("$schedules").is_some());
     assert!(bus.topics().is_empty());
     let refused = bus.publish("$schedules", &1, &plain()).await;
@@ -432,7 +439,7 @@ async fn the_topic_of_schedules_is_nobody_elses() {
     assert_eq!(next(&everything).await.event.topic(), "seen");
     assert!(Pattern::for_topics("$schedules").is_err());
     bus.close().await.expect("closed");
-    let closed = bus.schedule("t", "1", &plain(), &after(5)).await;
+    let closed = bus.schedule("t", "1", &plain(), &Schedule::after(5)).await;
     assert!(matches!(closed, Err(PublishError::Closed)));
 }
 
@@ -455,18 +462,20 @@ async fn options_that_are_not_for_scheduled_events_are_refused() {
             ..plain()
         },
     ] {
-        let refused = bus.schedule("t", "1", &options, &after(1)).await;
+        let refused = bus.schedule("t", "1", &options, &Schedule::after(1)).await;
         assert!(
             matches!(refused, Err(PublishError::InvalidField(_))),
             "{refused:?}"
         );
     }
-    let refused = bus.schedule("t", "{", &plain(), &after(1)).await;
+    let refused = bus.schedule("t", "{", &plain(), &Schedule::after(1)).await;
     assert!(
         matches!(refused, Err(PublishError::InvalidJson(_))),
         "{refused:?}"
     );
-    let refused = bus.schedule("a b", "1", &plain(), &after(1)).await;
+    let refused = bus
+        .schedule("a b", "1", &plain(), &Schedule::after(1))
+        .await;
     assert!(
         matches!(refused, Err(PublishError::InvalidTopic(_))),
         "{refused:?}"
@@ -484,7 +493,7 @@ async fn one_that_the_store_does_not_take_does_not_hold_up_the_others() {
     for (topic, payload) in [("first", "1"), ("huge", &huge), ("last", "2")] {
         let options = PublishOptions::default();
         let scheduled = bus
-            .schedule(topic, payload, &options, &after(MINUTE_MS))
+            .schedule(topic, payload, &options, &Schedule::after(MINUTE_MS))
             .await;
         scheduled.expect("scheduled");
     }
@@ -492,9 +501,14 @@ async fn one_that_the_store_does_not_take_does_not_hold_up_the_others() {
     assert_eq!(read_all(&bus, "first").await.len(), 1);
     assert_eq!(read_all(&bus, "last").await.len(), 1);
     assert_eq!(bus.schedule_counts(), (1, 2), "it waits for room");
-    bus.schedule("later", "3", &PublishOptions::default(), &after(1))
-        .await
-        .expect("scheduled");
+    bus.schedule(
+        "later",
+        "3",
+        &PublishOptions::default(),
+        &Schedule::after(1),
+    )
+    .await
+    .expect("scheduled");
     lab.pass(MINUTE_MS).await;
     assert_eq!(read_all(&bus, "later").await.len(), 1);
     assert_eq!(bus.schedule_counts(), (1, 3), "it is not given up");

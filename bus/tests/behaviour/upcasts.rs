@@ -3,7 +3,7 @@
 use crate::support::*;
 use prombus::{
     Bus, Compatibility, Delivery, PublishOptions, RegisterSchema, SCHEMA_VERSION_HEADER,
-    SubscribeOptions, UPCAST_FROM_HEADER, UpcastFunction,
+    SubscribeExtras, SubscribeOptions, UPCAST_FROM_HEADER, UpcastFunction,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -169,7 +169,10 @@ async fn a_function_may_do_anything() {
         Some(value)
     });
     let options = SubscribeOptions {
-        upcast_with: Some(function),
+        extras: SubscribeExtras {
+            upcast_with: Some(function),
+            ..SubscribeExtras::default()
+        },
         ..earliest()
     };
     let subscription = bus.subscribe("t", "g", options).await;

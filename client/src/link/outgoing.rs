@@ -6,12 +6,12 @@ use super::{EntryState, SubscriptionEntry};
 use crate::error::{AckPublishError, SettleError};
 use crate::id::Id;
 use crate::subscription::shared::Shared;
-use crate::subscription::{AckPublish, AckRun, Confirm, Ended, PendingSettle};
+use crate::subscription::{AckPublish, AckRun, Confirm, Ended, PendingSettle, to_wire};
 use prombus_api::frames::{
     Ack, Ids, Modack, Nack, Partitions, Subscribe, write_ack, write_ack_publish, write_modack,
     write_nack, write_pause, write_resume, write_revoked, write_subscribe, write_unsubscribe,
 };
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ impl Session<'_> {
         let subscribe = Subscribe {
             topic: Cow::Borrowed(&shared.topic),
             group: shared.named_group.as_deref().map(Cow::Borrowed),
-            options: Box::new(shared.options.wire(shared.start())),
+            options: Box::new(to_wire(&shared.options, shared.start())),
         };
         self.push_control(|out| write_subscribe(out, &subscribe, Some(&corr)));
     }

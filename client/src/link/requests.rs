@@ -5,7 +5,7 @@ use crate::error::{AckPublishError, ServerError, SettleError};
 use crate::publish::Published;
 use crate::subscription::shared::Shared;
 use crate::subscription::{AckPublish, AckRun, Confirm};
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::oneshot;

@@ -1,6 +1,6 @@
 //! Spelling a PUBLISH frame, on the publisher's own thread and before any lock is taken.
 
-use super::PublishOptions;
+use super::{PublishExtras, PublishOptions};
 use crate::core::Core;
 use crate::error::{BadValue, PublishError};
 use prombus_api::frames::{Publish, write_publish};
@@ -103,6 +103,10 @@ impl Scratch {
             }
             None => (None, Safety::Once),
         };
+        let PublishExtras {
+            schedule,
+            also_publish,
+        } = options.extras;
         let publish = Publish {
             topic: Cow::Borrowed(topic),
             payload,
@@ -116,12 +120,11 @@ impl Scratch {
                 sid: options.sid.map(Cow::Borrowed),
                 expect_seq: options.expect_seq,
                 expect_key_seq: options.expect_key_seq,
-                deliver_at: options.deliver_at,
-                delay_ms: options.delay_ms,
-                every: options.every.map(Cow::Borrowed),
-                catch_up: options.catch_up,
-                also_publish: options
-                    .also_publish
+                deliver_at: schedule.deliver_at,
+                delay_ms: schedule.delay_ms,
+                every: schedule.every.map(Cow::Borrowed),
+                catch_up: schedule.catch_up,
+                also_publish: also_publish
                     .iter()
                     .map(|also| WireAlsoPublish {
                         topic: Cow::Borrowed(also.topic),

@@ -3,7 +3,7 @@
 use super::event::Event;
 use super::shared::Shared;
 use crate::error::{BadValue, SettleError};
-use prombus_consume::{EventFields, SettleOp};
+use prombus_interface::{EventFields, SettleOp};
 use serde::Deserialize;
 use std::fmt;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use crate::error::BadValue;
 use crate::id::Id;
 use prombus_api::frames::EventFrame;
 use prombus_api::{ParseError, Record};
-use prombus_consume::EventFields;
+use prombus_interface::EventFields;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::fmt;

@@ -3,7 +3,7 @@
 use super::shared::Shared;
 use crate::error::SettleError;
 use crate::id::Id;
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 

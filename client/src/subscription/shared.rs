@@ -13,7 +13,7 @@ use super::{Ended, Next, SubscribeOptions};
 use crate::core::Core;
 use crate::error::{SettleError, SubscribeError};
 use crate::id::Id;
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use std::borrow::Borrow;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -4,24 +4,10 @@ use crate::broker::{Broker, Fault};
 use crate::{connect, options, within};
 use prombus_client::{Client, ClientOptions, PublishError, PublishOptions};
 use serde::Serialize;
+use std::sync::LazyLock;
 use std::time::Duration;
 
-const PLAIN: PublishOptions<'static> = PublishOptions {
-    id: None,
-    ts: None,
-    key: None,
-    headers: &[],
-    tags: &[],
-    caused_by: &[],
-    sid: None,
-    expect_seq: None,
-    expect_key_seq: None,
-    deliver_at: None,
-    delay_ms: None,
-    every: None,
-    catch_up: false,
-    also_publish: &[],
-};
+static PLAIN: LazyLock<PublishOptions<'static>> = LazyLock::new(PublishOptions::default);
 
 #[tokio::test]
 async fn publishes_are_answered_in_order_and_share_messages() {
@@ -48,7 +34,7 @@ async fn a_batch_gives_each_event_its_result() {
     let own = PublishOptions {
         id: Some("own"),
         key: Some("k"),
-        ..PLAIN
+        ..*PLAIN
     };
     let mut batch = client.batch();
     batch

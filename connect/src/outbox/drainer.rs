@@ -2,7 +2,7 @@
 
 use super::publish::{Publish, PublishFailure};
 use super::{ClaimError, ClaimStore, OutboxCounts, Settled};
-use crate::error::BadOption;
+use prombus::error::InvalidField;
 use prombus::{Backoff, Clock};
 use std::convert::Infallible;
 use std::fmt;
@@ -76,8 +76,8 @@ impl DrainerOptions {
     }
 
     /// Whether it can be drained so.
-    pub fn check(&self) -> Result<(), BadOption> {
-        let bad = |name, why| Err(BadOption { name, why });
+    pub fn check(&self) -> Result<(), InvalidField> {
+        let bad = |field, reason| Err(InvalidField::new(field, reason));
         if self.worker.is_empty() {
             return bad("worker", "it needs a name");
         }

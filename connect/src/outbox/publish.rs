@@ -61,29 +61,28 @@ impl PublishFailure {
     }
 }
 
-/// Adds rows to a batch of the bus or of the client, which have the same options under different names.
-macro_rules! add_rows {
-    ($batch:ident, $rows:ident, $options:ident) => {
-        for row in $rows {
-            let options = $options {
-                id: Some(&row.id),
-                ts: row.ts,
-                key: row.key.as_deref(),
-                headers: &row.headers,
-                tags: &row.tags,
-                caused_by: &row.caused_by,
-                sid: row.sid.as_deref(),
-                ..$options::default()
-            };
-            $batch.add(&row.topic, &row.payload, &options);
+impl<P> OutboxRow<P> {
+    /// The options of its event, of the bus or of the client.
+    fn options<X: Default>(&self) -> PublishOptions<'_, X> {
+        PublishOptions {
+            id: Some(&self.id),
+            ts: self.ts,
+            key: self.key.as_deref(),
+            headers: &self.headers,
+            tags: &self.tags,
+            caused_by: &self.caused_by,
+            sid: self.sid.as_deref(),
+            ..PublishOptions::default()
         }
-    };
+    }
 }
 
 impl Publish for Bus {
     async fn publish<P: Sync>(&self, rows: &[OutboxRow<P>]) -> Vec<Result<SentAt, PublishFailure>> {
         let mut batch = self.batch();
-        add_rows!(batch, rows, PublishOptions);
+        for row in rows {
+            batch.add(&row.topic, &row.payload, &row.options());
+        }
         let results = self.publish_batch(batch).await.into_iter();
         let results = results.map(|result| match result {
             Ok(published) => Ok(SentAt {
@@ -115,9 +114,11 @@ fn code(error: &PublishError) -> &'static str {
 #[cfg(feature = "client")]
 impl Publish for prombus_client::Client {
     async fn publish<P: Sync>(&self, rows: &[OutboxRow<P>]) -> Vec<Result<SentAt, PublishFailure>> {
-        use prombus_client::{PublishError, PublishOptions};
+        use prombus_client::PublishError;
         let mut batch = self.batch();
-        add_rows!(batch, rows, PublishOptions);
+        for row in rows {
+            batch.add(&row.topic, &row.payload, &row.options());
+        }
         let results = self.publish_batch(batch).await.into_iter();
         let results = results.map(|result| match result {
             Ok(published) => Ok(SentAt {

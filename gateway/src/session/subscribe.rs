@@ -71,7 +71,7 @@ impl Dispatcher {
         let (topic, group) = (&*subscribe.topic, subscribe.group.as_deref());
         self.check_subscribe(topic, group, &subscribe.options.topics)?;
         let mut options = bus_options(&subscribe.options)?;
-        options.member = Some(self.member_name());
+        options.extras.member = Some(self.member_name());
         let bus = &self.gateway.bus;
         let subscribed = match group {
             Some(group) => bus.subscribe(topic, group, options).await,

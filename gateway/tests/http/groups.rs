@@ -1,13 +1,13 @@
 //! `/groups`, `/cursors`, `/lag` and `/explain`.
 
 use super::server::Running;
-use prombus::{StartAt, SubscribeOptions};
+use prombus::{StartAt, SubscribeExtras, SubscribeOptions};
 use serde_json::json;
 
 fn earliest() -> SubscribeOptions {
     SubscribeOptions {
         from: StartAt::Earliest,
-        member: Some("worker".to_owned()),
+        extras: SubscribeExtras::member("worker"),
         ..SubscribeOptions::default()
     }
 }

@@ -5,6 +5,8 @@
 
 mod conformance;
 mod failures;
+#[path = "../engines/nodes.rs"]
+mod nodes;
 mod servers;
 mod snapshots;
 mod streams;

@@ -6,5 +6,7 @@
 mod collection;
 mod conformance;
 mod failures;
+#[path = "../engines/nodes.rs"]
+mod nodes;
 mod server;
 mod snapshots;

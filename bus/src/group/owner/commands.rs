@@ -9,7 +9,7 @@ use crate::group::explain::{
 };
 use crate::group::info::{GroupInfo, MemberInfo};
 use crate::group::state::{BlockedLane, MemberId, Settled};
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use prombus_store::{Find, ReadFrom, ReadLimit};
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use crate::group::record::GroupRecord;
 use crate::group::settings::MAX_ACK_TIMEOUT_MS;
 use crate::group::state::MIN_EXTENSION_MS;
 use crate::group::subscriber::Ended;
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use prombus_store::Keyed;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ use crate::publish::AtomicBatch;
 use crate::subscription::all_gone;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;

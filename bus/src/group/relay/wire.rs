@@ -9,7 +9,7 @@ use crate::group::settings::{Ordering, SettingsRequest};
 use crate::group::start_at::StartAt;
 use crate::group::state::{MemberId, Settled};
 use crate::publish::Published;
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use prombus_store::Id;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -12,7 +12,7 @@
 use super::{Checkpoint, Exit, PAGE, Runner};
 use crate::projector::record::ProjectorRecord;
 use crate::projector::{Projector, Rebuild};
-use prombus_consume::EventFields;
+use prombus_interface::EventFields;
 use prombus_store::{Find, ReadError, ReadFrom, ReadLimit, StoredEvent, TopicInfo};
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! Conversions of group information from the bus to the wire.
+//! Conversions of group information from the bus to the wire. The two are alike and written apart on purpose, so that the
+//! bus may change what it knows of a group without a change of the wire.
 
 use prombus::{Cursor, Explanation, GroupInfo, LaneInfo, MemberInfo, Ordering, Reason};
 use prombus_api::http as wire;

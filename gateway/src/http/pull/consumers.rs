@@ -4,7 +4,7 @@ use super::consumer::{ConsumerGuard, PullConsumer};
 use crate::api_error::ApiError;
 use crate::gateway::Gateway;
 use prombus::LockExt;
-use prombus::{StartAt, SubscribeOptions};
+use prombus::{StartAt, SubscribeExtras, SubscribeOptions};
 use prombus_api::Code;
 use prombus_api::frames::ErrorDetails;
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ impl PullConsumers {
             max_in_flight: 1,
             batch_size: super::MAX_EVENTS,
             ack_timeout_ms,
-            member: Some(MEMBER.to_owned()),
+            extras: SubscribeExtras::member(MEMBER),
             ..SubscribeOptions::default()
         };
         if let Some(consumer) = self.present(topic, group) {

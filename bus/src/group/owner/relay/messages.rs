@@ -5,7 +5,7 @@ use super::requests::{Request, Settling};
 use crate::group::inbox::{AckPublishRequest, LeaseId, Message, SettleLease};
 use crate::group::relay::FromRelay;
 use crate::group::state::{HeldLease, MemberId};
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 
 impl Owner {
     /// Passes on what was sent since the last time.

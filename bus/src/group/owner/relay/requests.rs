@@ -12,7 +12,7 @@ use crate::group::relay::{
     FromOwner, FromRelay, Lease, WireCommand, WireJoin, WireReply, WireSettings,
 };
 use crate::group::state::{HeldLease, MemberId, Settled};
-use prombus_consume::SettleOp;
+use prombus_interface::SettleOp;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 

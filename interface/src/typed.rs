@@ -5,7 +5,10 @@ use crate::consumer::Consumer;
 use crate::dedupe::Dedupe;
 use crate::delivered::{Delivered, Lease as _, Subscribed};
 use crate::exactly_once::ExactlyOnce;
+use crate::invalid_field::InvalidField;
+use crate::publish::PublishOptions;
 use crate::settle::SettleOp;
+use crate::subscribe::SubscribeOptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -15,23 +18,29 @@ use std::sync::Arc;
 
 /// Where events are published and groups subscribe: a bus in process, or the client of a server.
 pub trait Endpoint {
-    /// What a publisher may say about an event.
-    type PublishOptions<'a>;
+    /// What a publisher may say about an event beyond what is the same everywhere.
+    type PublishExtras<'a>;
     /// The position of a published event, once it is durable.
     type PublishFuture;
-    /// What a subscriber may ask for.
-    type SubscribeOptions;
+    /// Where a new group begins.
+    type StartAt: Send;
+    /// In which order a group gets events.
+    type Ordering: Send;
+    /// Which events a group wants.
+    type Filter: Send;
+    /// What a subscriber may ask for beyond what is the same everywhere.
+    type SubscribeExtras: Send;
     /// A stream of deliveries.
     type Subscription: Subscribed;
     /// Why a subscription failed.
-    type SubscribeError;
+    type SubscribeError: From<InvalidField>;
 
     /// Publishes a value as JSON.
     fn publish<T: Serialize + ?Sized>(
         &self,
         topic: &str,
         value: &T,
-        options: &Self::PublishOptions<'_>,
+        options: &PublishOptions<'_, Self::PublishExtras<'_>>,
     ) -> Self::PublishFuture;
 
     /// Subscribes a group.
@@ -39,15 +48,17 @@ pub trait Endpoint {
         &self,
         topic: &str,
         group: &str,
-        options: Self::SubscribeOptions,
+        options: SubscribeOptionsOf<Self>,
     ) -> impl Future<Output = Result<Self::Subscription, Self::SubscribeError>> + Send;
-
-    /// How many handlers run at a time, and whether they settle their deliveries themselves.
-    fn concurrency_and_manual_ack(options: &Self::SubscribeOptions) -> (usize, bool);
-
-    /// Exactly-once handlers cannot settle by themselves.
-    fn refuse_manual_ack() -> Self::SubscribeError;
 }
+
+/// What a subscriber may ask of an endpoint.
+pub type SubscribeOptionsOf<B> = SubscribeOptions<
+    <B as Endpoint>::StartAt,
+    <B as Endpoint>::Ordering,
+    <B as Endpoint>::Filter,
+    <B as Endpoint>::SubscribeExtras,
+>;
 
 /// What the subscriptions of an endpoint bring.
 pub type DeliveryOf<B> = <<B as Endpoint>::Subscription as Subscribed>::Delivery;
@@ -56,7 +67,7 @@ pub type DeliveryOf<B> = <<B as Endpoint>::Subscription as Subscribed>::Delivery
 pub async fn subscribe_with<B, H, F, E>(
     endpoint: &B,
     (topic, group): (&str, &str),
-    options: B::SubscribeOptions,
+    options: SubscribeOptionsOf<B>,
     handler: H,
 ) -> Result<Consumer<B::Subscription>, B::SubscribeError>
 where
@@ -65,7 +76,7 @@ where
     F: Future<Output = Result<(), E>> + Send + 'static,
     E: fmt::Display + 'static,
 {
-    let (concurrency, manual_ack) = B::concurrency_and_manual_ack(&options);
+    let (concurrency, manual_ack) = (options.concurrency, options.manual_ack);
     let subscription = endpoint.subscribe(topic, group, options).await?;
     Ok(Consumer::start(
         subscription,
@@ -79,7 +90,7 @@ where
 pub async fn subscribe_exactly_once<B, H, F, E>(
     endpoint: &B,
     (topic, group): (&str, &str),
-    options: B::SubscribeOptions,
+    options: SubscribeOptionsOf<B>,
     dedupe: Dedupe,
     handler: H,
 ) -> Result<ExactlyOnce<B::Subscription>, B::SubscribeError>
@@ -89,10 +100,11 @@ where
     F: Future<Output = Result<(), E>> + Send + 'static,
     E: fmt::Display + Send + 'static,
 {
-    let (concurrency, manual_ack) = B::concurrency_and_manual_ack(&options);
-    if manual_ack {
-        return Err(B::refuse_manual_ack());
+    if options.manual_ack {
+        let reason = "an exactly-once handler acknowledges by itself";
+        return Err(InvalidField::new("manual_ack", reason).into());
     }
+    let concurrency = options.concurrency;
     let subscription = endpoint.subscribe(topic, group, options).await?;
     Ok(ExactlyOnce::start(
         subscription,
@@ -106,7 +118,7 @@ where
 /// A topic with the type of its payloads.
 ///
 /// ```
-/// # use prombus_consume::Topic;
+/// # use prombus_interface::Topic;
 /// # use serde::{Deserialize, Serialize};
 /// #[derive(Serialize, Deserialize)]
 /// struct Heartbeat {
@@ -150,7 +162,7 @@ impl<T: Serialize> Topic<T> {
         &self,
         endpoint: &B,
         value: &T,
-        options: &B::PublishOptions<'_>,
+        options: &PublishOptions<'_, B::PublishExtras<'_>>,
     ) -> B::PublishFuture {
         endpoint.publish(self.name, value, options)
     }
@@ -162,7 +174,7 @@ impl<T: DeserializeOwned + Send + 'static> Topic<T> {
         &self,
         endpoint: &B,
         group: &str,
-        options: B::SubscribeOptions,
+        options: SubscribeOptionsOf<B>,
     ) -> Result<TypedSubscription<T, B::Subscription>, B::SubscribeError> {
         Ok(TypedSubscription {
             subscription: endpoint.subscribe(self.name, group, options).await?,
@@ -175,7 +187,7 @@ impl<T: DeserializeOwned + Send + 'static> Topic<T> {
         &self,
         endpoint: &B,
         group: &str,
-        options: B::SubscribeOptions,
+        options: SubscribeOptionsOf<B>,
         handler: H,
     ) -> Result<Consumer<B::Subscription>, B::SubscribeError>
     where

@@ -1,20 +1,14 @@
-//! Handlers on a server's deliveries: how the loop of [`prombus_consume::Consumer`] takes and settles them, and hooks for
-//! partitions that come and go.
+//! Handlers whose consumer has hooks for partitions that come and go.
 
-use crate::error::BadValue;
-use crate::subscription::{Delivery, Ended, LeaseHandle, Next, Subscription, SubscriptionControl};
-use prombus_consume::{Delivered, SettleOp, Subscribed, handle};
-use serde::de::DeserializeOwned;
-use std::borrow::Cow;
+use crate::bus::Consumer;
+use crate::subscription::{Delivery, Next, Subscription};
+use prombus_interface::handle;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-
-/// A handler at work. Dropping it stops it at once; what it was doing comes again.
-pub type Consumer = prombus_consume::Consumer<Subscription>;
 
 /// What a consumer does when partitions come and go.
 pub trait PartitionHooks: Send + Sync + 'static {
@@ -86,58 +80,5 @@ async fn next_in_order(
         biased;
         _ = stopped.wait_for(|stopping| *stopping) => None,
         next = served.next_in_order() => next,
-    }
-}
-
-impl Subscribed for Subscription {
-    type Delivery = Delivery;
-    type Control = SubscriptionControl;
-    type Ended = Ended;
-
-    async fn next(&self) -> Option<Delivery> {
-        Self::next(self).await
-    }
-
-    fn control(&self) -> SubscriptionControl {
-        Self::control(self)
-    }
-
-    fn ended(&self) -> Option<Ended> {
-        Self::ended(self)
-    }
-
-    async fn unsubscribe(self) {
-        Self::unsubscribe(self).await;
-    }
-}
-
-impl Delivered for Delivery {
-    type Lease = LeaseHandle;
-    type ValueError = BadValue;
-
-    fn lease(&self) -> LeaseHandle {
-        self.handle()
-    }
-
-    fn lease_ms(&self) -> u64 {
-        self.context.ack_deadline_ms
-    }
-
-    fn topic(&self) -> &str {
-        self.event.topic()
-    }
-
-    fn id(&self) -> Cow<'_, str> {
-        Cow::Borrowed(self.event.id())
-    }
-
-    fn value<T: DeserializeOwned>(&self) -> Result<T, BadValue> {
-        Self::value(self)
-    }
-}
-
-impl prombus_consume::Lease for LeaseHandle {
-    fn settle(&self, op: SettleOp) {
-        Self::settle(self, op);
     }
 }

@@ -37,10 +37,14 @@ const MAX_BACKOFF_MS: u64 = 5_000;
 /// How much time the lease is given for each try, beyond the wait before it.
 const TRY_MS: u64 = 10_000;
 
-/// Why an exactly-once handler cannot be asked to acknowledge by itself.
-pub const MANUAL_ACK_REASON: &str = "an exactly-once handler acknowledges by itself";
-
-/// A handler at work whose effects are not repeated. Dropping it stops it at once; what it was doing comes again.
+/// A handler at work whose effects are not repeated: it is not called again for an event it succeeded on, neither when
+/// the acknowledgement was lost nor when the cursor is set back, as long as the mark is kept. Dropping it stops it at
+/// once; what it was doing comes again.
+///
+/// What is promised is at-least-once with dedupe: a crash after the handler succeeded and before its event was marked
+/// runs it again. Handlers that cannot bear that write their mark in their own transaction.
+///
+/// The handler must not settle its delivery itself. Its lease is extended while it runs.
 #[derive(Debug)]
 pub struct ExactlyOnce<S: Subscribed> {
     consumer: Consumer<S>,
