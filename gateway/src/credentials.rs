@@ -1,7 +1,7 @@
 //! The token of a request: in the header or, for clients that cannot set it, in the query.
 
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri, header};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Uri, header};
 use prombus_api::ParseError;
 use prombus_api::http::Query;
 
@@ -29,7 +29,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::Request;
+    use hyper::Request;
 
     fn shown(authorization: Option<&str>, uri: &str) -> Option<String> {
         let mut request = Request::builder().uri(uri);

@@ -23,6 +23,7 @@ mod histogram;
 mod history;
 mod lines;
 mod list;
+mod message;
 mod nodes;
 mod pages;
 mod parameters;
@@ -42,24 +43,20 @@ mod stream;
 mod tests;
 mod topics;
 
+pub(crate) use connection::Connection;
+pub(crate) use message::{Body, Request, Response};
 pub(crate) use pull::PullConsumers;
 pub(crate) use reply::error;
 
 use crate::api_error::ApiError;
-use crate::gateway::Gateway;
 use crate::node_link;
 use crate::origin;
-use crate::peer::Peer;
 use crate::session;
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, header};
-use axum::response::Response;
 use body::RequestBody;
 use call::{Answer, Call, PathNames};
-use connection::Connection;
+use hyper::header::HeaderValue;
+use hyper::http::request::Parts;
+use hyper::{Method, header};
 use prombus_api::Code;
 use std::sync::Arc;
 
@@ -302,13 +299,8 @@ const ROUTES: &[Route] = &[
     ),
 ];
 
-/// The service of one connection.
-pub(crate) fn routes(gateway: Arc<Gateway>, listens_on_loopback: bool, peer: Peer) -> Router {
-    let connection = Arc::new(Connection::new(gateway, listens_on_loopback, peer));
-    Router::new().fallback(answer).with_state(connection)
-}
-
-async fn answer(State(connection): State<Arc<Connection>>, request: Request) -> Response {
+/// Answers one request of a connection.
+pub(crate) async fn answer(connection: Arc<Connection>, request: Request) -> Response {
     let cors_origins = &connection.gateway.options.cors_origins;
     let origin = cors::allowed_origin(cors_origins, request.headers());
     let (uri, is_head) = (request.uri().clone(), request.method() == Method::HEAD);
@@ -332,12 +324,13 @@ async fn handle(
     connection.set_subject(None);
     check_sender(connection, &request)?;
     if node_link::is_upgrade(&request) {
-        return node_link::upgrade(connection.gateway.clone(), request).await;
+        let (gateway, next) = (connection.gateway.clone(), &connection.next_session);
+        return node_link::upgrade(gateway, next, request).await;
     }
     let path = request.uri().path();
     if path == "/ws" || path == "/" && session::is_upgrade(request.headers()) {
         let (gateway, peer) = (connection.gateway.clone(), connection.peer.clone());
-        return session::upgrade(gateway, peer, request).await;
+        return session::upgrade(gateway, peer, &connection.next_session, request).await;
     }
     if let Some(response) = dashboard::serve(&request) {
         return Ok(response);
@@ -435,7 +428,7 @@ fn find(path: &str) -> Option<(&'static Route, PathNames<'_>)> {
     })
 }
 
-fn wrong_method(route: &Route) -> Response<Body> {
+fn wrong_method(route: &Route) -> Response {
     let mut allowed: Vec<&str> = route
         .methods
         .iter()

@@ -3,12 +3,12 @@
 
 use crate::api_error::ApiError;
 use crate::gateway::Gateway;
+use crate::http::{Body, Request, Response};
 use crate::session::NextSession;
 use crate::transport::Transport;
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use hyper::header::HeaderValue;
 use hyper::upgrade::{OnUpgrade, Parts, Upgraded};
+use hyper::{HeaderMap, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use prombus::{NodeDialer, NodeLink};
 use prombus_api::Code;
@@ -44,6 +44,7 @@ pub(crate) fn is_upgrade(request: &Request) -> bool {
 /// Upgrades a request of a node that has the secret.
 pub(crate) async fn upgrade(
     gateway: Arc<Gateway>,
+    next: &NextSession,
     mut request: Request,
 ) -> Result<Response, ApiError> {
     let shown = request.headers().get(SECRET_HEADER).cloned();
@@ -58,17 +59,13 @@ pub(crate) async fn upgrade(
         return Err(ApiError::new(Code::Unauthorized, message));
     }
     let on_upgrade = hyper::upgrade::on(&mut request);
-    let Some(next) = request.extensions().get::<NextSession>() else {
-        let message = "connection cannot be upgraded";
-        return Err(ApiError::new(Code::BadFrame, message));
-    };
     // Not in the connection's own task: a server that drains waits for those, and serves other nodes until the bus is closed.
     next.put(async move { drop(tokio::spawn(serve(gateway, on_upgrade))) });
-    let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static(PROTOCOL));
-    headers.remove(header::CONTENT_LENGTH);
     Ok(response)
 }
 

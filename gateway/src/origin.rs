@@ -6,8 +6,8 @@
 //! own name at 127.0.0.1 (DNS rebinding).
 
 use crate::api_error::ApiError;
-use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Method, Uri, Version, header};
+use hyper::http::uri::Authority;
+use hyper::{HeaderMap, Method, Uri, Version, header};
 use prombus_api::Code;
 use std::net::IpAddr;
 

@@ -2,18 +2,15 @@
 
 use crate::gateway::Gateway;
 use crate::history;
-use crate::http;
+use crate::http::{self, Connection};
 use crate::peer::Peer;
 use crate::session::NextSession;
 use crate::tls::{self, Tls};
 use crate::transport::Transport;
-use axum::Router;
-use hyper::Request;
-use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -144,8 +141,8 @@ async fn serve_connection(
         return;
     };
     let next_session = NextSession::default();
-    let routes = http::routes(gateway.clone(), is_loopback, peer);
-    answer_requests(&gateway, routes, transport, &next_session).await;
+    let connection = Connection::new(gateway.clone(), is_loopback, peer, next_session.clone());
+    answer_requests(&gateway, connection, transport).await;
     if let Some(session) = next_session.take() {
         session.await;
     }
@@ -202,31 +199,27 @@ async fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-async fn answer_requests(
-    gateway: &Arc<Gateway>,
-    routes: Router,
-    stream: Transport,
-    next_session: &NextSession,
-) {
-    let routes = TowerToHyperService::new(routes);
-    let service = service_fn(|mut request: Request<Incoming>| {
-        request.extensions_mut().insert(next_session.clone());
-        routes.call(request)
+async fn answer_requests(gateway: &Arc<Gateway>, connection: Connection, transport: Transport) {
+    let connection = Arc::new(connection);
+    let service = service_fn(|request| {
+        // In a box of its own, so that a connection that waits for a request has no room for it.
+        let answered = Box::pin(http::answer(connection.clone(), request));
+        async { Ok::<_, Infallible>(answered.await) }
     });
-    let connection = http1::Builder::new()
+    let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(gateway.options.request_timeout_ms))
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(transport), service)
         .with_upgrades();
-    let mut connection = std::pin::pin!(connection);
+    let mut serving = std::pin::pin!(serving);
     // A connection that fails concerns only its client, who knows.
     tokio::select! {
-        _ = connection.as_mut() => {}
+        _ = serving.as_mut() => {}
         () = gateway.drained() => {
-            connection.as_mut().graceful_shutdown();
-            let _ = connection.await;
+            serving.as_mut().graceful_shutdown();
+            let _ = serving.await;
         }
     }
 }

@@ -3,9 +3,9 @@
 use super::attributes::Attributes;
 use super::{PREFIX, TRACING, header_value};
 use crate::api_error::ApiError;
-use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hyper::{HeaderMap, header};
 use prombus_api::Code;
 use prombus_api::options::PublishOptions;
 use serde::de::DeserializeOwned;

@@ -2,9 +2,9 @@
 
 use super::decode::{BATCHED, STRUCTURED, essence};
 use super::{BASE64_HEADER, JSON_VALUES_HEADER, NO_DATA_HEADER, PREFIX, SOURCE_HEADER, TRACING};
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::Response;
+use crate::http::{Body, Response};
+use hyper::header::HeaderValue;
+use hyper::{HeaderMap, header};
 use prombus::{EventFields, StoredEvent};
 
 /// Attributes that are written from fields of the event, or before all others.

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::api_error::ApiError;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use hyper::HeaderMap;
+use hyper::header::{HeaderName, HeaderValue};
 use prombus::StoredEvent;
 use prombus_store::{Batch, Draft, Id};
 use proptest::prelude::*;

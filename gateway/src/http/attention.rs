@@ -3,10 +3,10 @@
 
 use super::call::Call;
 use super::groups::explained;
+use super::message::Response;
 use super::reply;
 use super::status::sees_everything;
 use crate::api_error::ApiError;
-use axum::response::Response;
 use prombus::{GroupMetrics, ProjectorInfo, TopicInfo, is_dead_letter_topic};
 use prombus_api::http::{Attention, Explanation, Finding, FindingKind, Level, Reason};
 

@@ -1,9 +1,8 @@
 //! Request bodies: bounded in size, read with a timeout, and drained after an error.
 
 use crate::api_error::ApiError;
-use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{HeaderMap, header};
-use hyper::body::Frame;
+use hyper::body::{Body as _, Bytes, Frame, Incoming};
+use hyper::{HeaderMap, header};
 use prombus::LockExt;
 use prombus_api::Code;
 use std::future::poll_fn;
@@ -23,7 +22,7 @@ const MAX_LINGER: Duration = Duration::from_secs(5);
 pub(super) struct RequestBody(Arc<Mutex<State>>);
 
 struct State {
-    body: Body,
+    body: Incoming,
     /// The client sends nothing before it sees `100 Continue`, which the first read sends.
     awaits_continue: bool,
 }
@@ -37,7 +36,7 @@ pub(super) struct BodyReader {
 }
 
 impl RequestBody {
-    pub(super) fn new(body: Body, headers: &HeaderMap) -> Self {
+    pub(super) fn new(body: Incoming, headers: &HeaderMap) -> Self {
         let awaits_continue = headers.contains_key(header::EXPECT);
         Self(Arc::new(Mutex::new(State {
             body,
@@ -72,7 +71,7 @@ impl RequestBody {
     fn poll_frame(
         &self,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let mut state = self.state();
         state.awaits_continue = false;
         Pin::new(&mut state.body).poll_frame(context)

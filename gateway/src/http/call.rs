@@ -2,13 +2,13 @@
 
 use super::body::{self, BodyReader, RequestBody};
 use super::connection::Connection;
+use super::message::Response;
 use crate::api_error::ApiError;
 use crate::auth::{Action, Grant, Policy};
 use crate::credentials;
 use crate::gateway::Gateway;
-use axum::body::Bytes;
-use axum::http::request::Parts;
-use axum::response::Response;
+use hyper::body::Bytes;
+use hyper::http::request::Parts;
 use prombus::{check_group, check_topic};
 use prombus_api::Code;
 use prombus_api::http::Query;

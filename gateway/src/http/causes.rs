@@ -3,10 +3,10 @@
 
 use super::call::Call;
 use super::events::event_by_id;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use axum::response::Response;
 use prombus::{Find, ReadFrom, ReadLimit, StoredEvent};
 use prombus_api::Code;
 use prombus_api::http::{Causes, CausesQuery};

@@ -3,6 +3,7 @@
 
 use super::call::Call;
 use super::events::event_by_id;
+use super::message::Response;
 use super::publish::{
     event_headers, has_idempotency_key, has_if_match, published_reply, schedule, store_one,
     with_if_match,
@@ -13,7 +14,6 @@ use crate::auth::Action;
 use crate::batch_spans::BatchSpans;
 use crate::cloudevents::{CloudEvent, Mode, SOURCE_HEADER, in_batch, is_tracing, mode_of};
 use crate::to_bus::{check_no_own_commit, to_bus_publish_options};
-use axum::response::Response;
 use prombus::{EventFields, Published};
 use prombus_api::Code;
 use prombus_api::http::{BatchReply, publish_query};

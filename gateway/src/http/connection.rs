@@ -6,30 +6,39 @@ use crate::gateway::Gateway;
 use crate::limits::{ConnectionLimits, RateLimited};
 use crate::limits::{Limit, RetryAfter};
 use crate::peer::Peer;
+use crate::session::NextSession;
 use prombus::LockExt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// What the requests of one connection share. Over HTTP too a connection is one TCP connection: a client that opens a
 /// new one for each request has a full bucket each time, and is held by the limits of topics.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     pub(super) gateway: Arc<Gateway>,
     limits: Mutex<ConnectionLimits>,
     /// It came in by a listener that only this machine can reach.
     listens_on_loopback: bool,
     pub(super) peer: Peer,
+    /// Where a request for an upgrade leaves what is to follow it.
+    pub(super) next_session: NextSession,
     /// Whose token the current request has; requests of a connection come one after the other.
     subject: Mutex<Option<Arc<str>>>,
 }
 
 impl Connection {
-    pub(super) fn new(gateway: Arc<Gateway>, listens_on_loopback: bool, peer: Peer) -> Self {
+    pub(crate) fn new(
+        gateway: Arc<Gateway>,
+        listens_on_loopback: bool,
+        peer: Peer,
+        next_session: NextSession,
+    ) -> Self {
         let limits = ConnectionLimits::new(&gateway.options.limits, gateway.monotonic_ms());
         Self {
             gateway,
             limits: Mutex::new(limits),
             listens_on_loopback,
             peer,
+            next_session,
             subject: Mutex::new(None),
         }
     }

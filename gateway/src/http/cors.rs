@@ -1,9 +1,9 @@
 //! Pages of other origins: off unless the configuration names them.
 
+use super::message::{Request, Response};
 use super::reply;
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, header};
-use axum::response::Response;
+use hyper::header::HeaderValue;
+use hyper::{HeaderMap, Method, header};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
 /// How long a browser may remember the answer to its preflight, in seconds.

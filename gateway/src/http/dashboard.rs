@@ -4,10 +4,9 @@
 //! The files are the same for everybody and tell nothing about the server, so they need no token.
 
 use super::gzip;
-use axum::body::Body;
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use axum::response::Response;
+use super::message::{Body, Request, Response};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method, StatusCode, header};
 
 include!(concat!(env!("OUT_DIR"), "/dashboard_files.rs"));
 

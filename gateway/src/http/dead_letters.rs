@@ -3,10 +3,10 @@
 
 use super::call::{Call, forbidden};
 use super::events::{event_by_id, first_seq, page_limit};
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use axum::response::Response;
 use prombus::{ReadFrom, ReadLimit, dead_letter_topic};
 use prombus_api::Code;
 use prombus_api::http::{

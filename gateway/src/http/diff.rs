@@ -1,10 +1,10 @@
 //! `/diff`: what changed in a topic's keys between two times, in pages.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use axum::response::Response;
 use prombus::{KeyChange, KeyRange, KeyState};
 use prombus_api::Code;
 use prombus_api::http::{ChangedKey, DiffPage, DiffQuery, StateItem};

@@ -1,14 +1,13 @@
 //! What is served about the server itself: metrics and the OpenAPI document.
 
 use super::call::Call;
+use super::message::{Body, Response};
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::{Action, Coverage};
 use crate::gateway::Gateway;
 use crate::metrics::{CONTENT_TYPE, CopySample, GroupSample, StoreSample};
-use axum::body::Body;
-use axum::http::HeaderValue;
-use axum::response::Response;
+use hyper::header::HeaderValue;
 use prombus::Pattern;
 use prombus_api::{Code, openapi};
 

@@ -1,12 +1,12 @@
 //! Pages of stored events: `/replay` and `/latest-by-key`.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::cloudevents::{self, Format};
-use axum::http::{HeaderName, HeaderValue};
-use axum::response::Response;
+use hyper::header::{HeaderName, HeaderValue};
 use prombus::{Bus, Find, KeyRange, Page, ReadFrom, ReadLimit, Store, StoredEvent};
 use prombus_api::Code;
 use prombus_api::http::{LatestQuery, ReadQuery, write_event_page, write_latest_page};

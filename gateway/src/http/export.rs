@@ -4,14 +4,14 @@
 use super::call::Call;
 use super::events::event_by_id;
 use super::gzip::{self, Gzip};
+use super::message::Response;
 use super::reply;
 use super::stream::{self, ChunkSender, Gone, StreamError};
 use crate::api_error::ApiError;
 use crate::auth::{Action, Grant};
 use crate::cloudevents::{self, write_event};
 use crate::gateway::Gateway;
-use axum::http::{HeaderValue, header};
-use axum::response::Response;
+use hyper::header::{self, HeaderValue};
 use prombus::{Page, ReadError, ReadFrom, ReadLimit, StoredEvent, TimeRange};
 use prombus_api::Code;
 use prombus_api::http::ExportQuery;

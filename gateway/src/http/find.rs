@@ -1,11 +1,11 @@
 //! `GET /find`: events by header or by cause, so that a causal chain can be followed.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::header_index::Wanted;
-use axum::response::Response;
 use prombus::{ReadFrom, ReadLimit, StoredEvent};
 use prombus_api::Code;
 use prombus_api::http::{FindBy, FindQuery, write_find_page};

@@ -3,12 +3,12 @@
 mod wire;
 
 use super::call::{Call, forbidden};
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::gateway::Gateway;
 use crate::to_bus::{to_bus_filter, to_bus_ordering, to_bus_position};
-use axum::response::Response;
 use prombus::{GroupConfig, GroupInfo, Pace, SeekEffect, ShadowOptions};
 use prombus_api::Code;
 use prombus_api::http::{

@@ -1,10 +1,10 @@
 //! Whether the server lives, and whether it can take events.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
-use axum::http::StatusCode;
-use axum::response::Response;
+use hyper::StatusCode;
 use prombus_api::http::Health;
 
 /// The most findings of damage that are shown, newest first.

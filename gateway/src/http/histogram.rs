@@ -2,10 +2,10 @@
 //! on the number of buckets and not on how much is stored.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use axum::response::Response;
 use prombus::{Find, ReadFrom, ReadLimit, Store};
 use prombus_api::Code;
 use prombus_api::http::{Histogram, HistogramQuery};

@@ -1,6 +1,7 @@
 //! `GET /history`: the samples of the last minutes, at once or as they are taken.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use super::status::allow_everything;
 use super::stream::{self, ChunkSender, Gone, StreamError};
@@ -8,8 +9,7 @@ use crate::api_error::ApiError;
 use crate::auth::Grant;
 use crate::gateway::Gateway;
 use crate::history::{HISTORY_INTERVAL_MS, Sample};
-use axum::http::{HeaderName, HeaderValue, header};
-use axum::response::Response;
+use hyper::header::{self, HeaderName, HeaderValue};
 use prombus_api::http::{History, HistoryQuery};
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! `/list`: the states of a topic's keys whose payloads fit, in pages, with how many there are in all.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use axum::response::Response;
 use prombus::{KeyRange, KeyState};
 use prombus_api::Code;
 use prombus_api::http::{ListQuery, StateText, write_list_page};

@@ -1,10 +1,10 @@
 //! `GET /nodes`: the servers that share the store.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use super::status::allow_everything;
 use crate::api_error::ApiError;
-use axum::response::Response;
 use prombus::NodeInfo;
 use prombus_api::http::{Node, NodeList};
 

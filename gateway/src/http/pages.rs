@@ -1,10 +1,10 @@
 //! Pages of topics and of groups: sorted and filtered here, so that a list of ten thousand costs its reader one page.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use super::topics::wire_info;
 use crate::api_error::ApiError;
-use axum::response::Response;
 use prombus::{GroupMetrics, ReadFrom, ReadLimit, TopicInfo};
 use prombus_api::Code;
 use prombus_api::http::{GroupPage, GroupRow, PageQuery, TopicPage, TopicRow};

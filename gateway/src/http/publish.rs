@@ -3,6 +3,7 @@
 use super::bulk;
 use super::call::Call;
 use super::cloudevents;
+use super::message::Response;
 use super::reply;
 use crate::also_publish::{self, Versions};
 use crate::api_error::ApiError;
@@ -10,8 +11,7 @@ use crate::auth::Action;
 use crate::cloudevents::mode_of;
 use crate::gateway::Gateway;
 use crate::to_bus::{to_bus_publish_options, to_bus_schedule};
-use axum::http::{HeaderMap, header};
-use axum::response::Response;
+use hyper::{HeaderMap, header};
 use prombus::error::PublishError;
 use prombus::{Durability, Published, check_topic};
 use prombus_api::Code;

@@ -1,13 +1,13 @@
 //! `POST /publish`: events, to one topic or several, that are stored as a whole or not at all.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::batch_spans::BatchSpans;
 use crate::gateway::Gateway;
 use crate::to_bus::{check_no_own_commit, to_bus_publish_options};
-use axum::response::Response;
 use prombus::Published;
 use prombus_api::Code;
 use prombus_api::frames::Publish;

@@ -8,12 +8,12 @@ pub(super) use consumer::{ConsumerGuard, PullConsumer};
 pub(crate) use consumers::PullConsumers;
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::cloudevents::{self, Extension, Format};
 use crate::to_bus::to_bus_position;
-use axum::response::Response;
 use prombus::Delivery;
 use prombus_api::Code;
 use prombus_api::http::{Body as _, Context, Pull, write_pulled};

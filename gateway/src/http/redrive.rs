@@ -4,11 +4,11 @@
 
 use super::call::{Call, forbidden};
 use super::events::event_by_id;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::to_bus::to_bus_publish_options;
-use axum::response::Response;
 use prombus::{
     DeadLetterMarks, Find, PublishBatch, ReadFrom, ReadLimit, Store, StoredEvent,
     dead_letter_topic, redrive_id,

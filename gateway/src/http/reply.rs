@@ -1,16 +1,14 @@
 //! Replies: JSON, errors, and replies to HEAD.
 
+use super::message::{Body, Response};
 use crate::api_error::ApiError;
-use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::Response;
-use hyper::body::Frame;
+use hyper::body::Body as _;
+use hyper::header::HeaderValue;
+use hyper::{StatusCode, header};
 use prombus_api::Code;
 use prombus_api::http::ErrorBody;
 use serde::Serialize;
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::mem;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -73,32 +71,12 @@ pub(super) fn status_of(code: Code) -> StatusCode {
     StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// The reply to HEAD: the same head, with the length of the body where that is known.
+/// The reply to HEAD: the same head, with the length of the body where that is known. Hyper adds none of its own.
 pub(super) fn without_body(mut response: Response) -> Response {
-    let Some(bytes) = response.body().size_hint().exact() else {
-        *response.body_mut() = Body::new(Streamed);
-        return response;
-    };
-    let length = HeaderValue::from(bytes);
-    response
-        .headers_mut()
-        .entry(header::CONTENT_LENGTH)
-        .or_insert(length);
-    *response.body_mut() = Body::empty();
-    response
-}
-
-/// Stands in for a streamed body, so that HEAD does not announce a length of 0.
-struct Streamed;
-
-impl HttpBody for Streamed {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(None)
+    let body = mem::replace(response.body_mut(), Body::empty());
+    if let Some(bytes) = body.size_hint().exact() {
+        let length = response.headers_mut().entry(header::CONTENT_LENGTH);
+        length.or_insert(bytes.into());
     }
+    response
 }

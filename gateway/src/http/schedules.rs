@@ -2,10 +2,10 @@
 
 use super::call::{Call, forbidden};
 use super::events::page_limit;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use axum::response::Response;
 use prombus::PendingSchedule;
 use prombus_api::Code;
 use prombus_api::http::{PendingSchedule as WireSchedule, SchedulePage, SchedulesQuery};

@@ -2,11 +2,11 @@
 //! the topic, changing needs `admin`.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use axum::body::Bytes;
-use axum::response::Response;
+use hyper::body::Bytes;
 use prombus::{
     CheckedSchema, Compatibility, Finding, RegisterSchema, RetainedCheck, SchemaInfo,
     SchemaVersion as BusVersion,

@@ -1,6 +1,7 @@
 //! `POST /ack`, `/nack` and `/modack`: what becomes of events that were pulled.
 
 use super::call::Call;
+use super::message::Response;
 use super::publish_atomic::count_published;
 use super::pull::ConsumerGuard;
 use super::reply;
@@ -8,7 +9,6 @@ use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::batch_spans::BatchSpans;
 use crate::to_bus::to_bus_publish_options;
-use axum::response::Response;
 use prombus::error::AckPublishError;
 use prombus::{AckPublish, SettleOp};
 use prombus_api::Code;

@@ -2,12 +2,12 @@
 //! in headers.
 
 use super::call::Call;
+use super::message::{Body, Response};
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::Response;
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, StatusCode, header};
 use prombus_api::Code;
 
 /// A client may keep a state, but has to ask each time whether it still is: it changes with any publish, and with one

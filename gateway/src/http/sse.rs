@@ -4,13 +4,13 @@
 use super::call::Call;
 use super::connection::Connection;
 use super::events::{first_seq, upcast};
+use super::message::Response;
 use super::reply;
 use super::stream::{self, ChunkSender, Gone, StreamError};
 use crate::api_error::ApiError;
 use crate::auth::{Action, Grant};
 use crate::cloudevents::{Format, write_event};
-use axum::http::{HeaderName, HeaderValue, header};
-use axum::response::Response;
+use hyper::header::{self, HeaderName, HeaderValue};
 use prombus::{Find, ReadError, ReadFrom, ReadLimit, Store, StoredEvent};
 use prombus_api::Code;
 use prombus_api::http::{ErrorBody, ReadQuery};

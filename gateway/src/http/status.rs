@@ -1,10 +1,10 @@
 //! `GET /status` and `GET /access`: the server in short, and what the caller may do.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::{Action, Coverage};
-use axum::response::Response;
 use prombus::{Pattern, ProjectorInfo, check_group};
 use prombus_api::Code;
 use prombus_api::http::{

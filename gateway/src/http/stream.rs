@@ -1,10 +1,9 @@
 //! Bodies of replies that are made while they are sent. A task makes pieces ahead of the socket, as many as the
 //! channel holds; when the client goes away, the task ends.
 
-use axum::body::{Body, Bytes, HttpBody};
-use hyper::body::Frame;
+use super::message::Body;
+use hyper::body::Bytes;
 use std::future::Future;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -16,7 +15,7 @@ const PIECES_AHEAD: usize = 4;
 /// The rest of the body cannot be made. The client sees the body break off, so that it does not take it for whole.
 #[derive(Debug, Error)]
 #[error("{0}")]
-pub(super) struct StreamError(pub(super) String);
+pub(crate) struct StreamError(pub(super) String);
 
 /// The client is gone.
 #[derive(Debug)]
@@ -26,7 +25,9 @@ pub(super) struct Gone;
 #[derive(Debug, Clone)]
 pub(super) struct ChunkSender(mpsc::Sender<Result<Bytes, StreamError>>);
 
-struct Streamed {
+/// The end of the channel that the socket takes pieces from.
+#[derive(Debug)]
+pub(crate) struct Streamed {
     chunks: mpsc::Receiver<Result<Bytes, StreamError>>,
     maker: AbortHandle,
 }
@@ -45,7 +46,7 @@ where
         }
     });
     let maker = maker.abort_handle();
-    Body::new(Streamed { chunks, maker })
+    Body::Streamed(Streamed { chunks, maker })
 }
 
 impl ChunkSender {
@@ -58,16 +59,13 @@ impl ChunkSender {
     }
 }
 
-impl HttpBody for Streamed {
-    type Data = Bytes;
-    type Error = StreamError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
+impl Streamed {
+    /// The next piece; `None` at the end.
+    pub(super) fn poll_next(
+        &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
-        let piece = self.chunks.poll_recv(context);
-        piece.map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    ) -> Poll<Option<Result<Bytes, StreamError>>> {
+        self.chunks.poll_recv(context)
     }
 }
 

@@ -1,10 +1,10 @@
 //! `/topics`: what there is and how it is kept.
 
 use super::call::Call;
+use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use axum::response::Response;
 use prombus::{Durability, TopicConfig, TopicInfo};
 use prombus_api::http::{
     Age, Body as _, Durability as WireDurability, PageQuery, SnapshotReply,

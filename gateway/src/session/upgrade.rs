@@ -5,15 +5,14 @@ use crate::api_error::ApiError;
 use crate::auth::Grant;
 use crate::credentials;
 use crate::gateway::Gateway;
-use crate::http;
+use crate::http::{self, Body, Request, Response};
 use crate::peer::Peer;
 use crate::transport::Transport;
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
-use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::upgrade::{OnUpgrade, Parts, Upgraded};
+use hyper::{HeaderMap, Method, StatusCode, Version, header};
 use hyper_util::rt::TokioIo;
 use prombus::LockExt;
 use prombus_api::Code;
@@ -26,8 +25,8 @@ const KEY_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// A key is 16 bytes in base 64.
 const KEY_BYTES: usize = 24;
 
-/// Where a request leaves the session that is to go on with its connection, in the extensions of the request. The task
-/// of the connection runs it, so that a session is owned by the task of its connection.
+/// Where a request leaves the session that is to go on with its connection. The task of the connection runs it, so that a
+/// session is owned by the task of its connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NextSession(Arc<Mutex<Option<Waiting>>>);
 
@@ -63,6 +62,7 @@ pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
 pub(crate) async fn upgrade(
     gateway: Arc<Gateway>,
     peer: Peer,
+    next: &NextSession,
     mut request: Request,
 ) -> Result<Response, ApiError> {
     let accept = match accept_key(&request) {
@@ -72,17 +72,13 @@ pub(crate) async fn upgrade(
     let token = credentials::token(request.headers(), request.uri())?;
     let grant = grant(&gateway, &peer, token).await?;
     let on_upgrade = hyper::upgrade::on(&mut request);
-    let Some(next) = request.extensions().get::<NextSession>() else {
-        let message = "connection cannot be upgraded";
-        return Err(ApiError::new(Code::BadFrame, message));
-    };
     next.put(begin(gateway, peer, on_upgrade, grant));
-    let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    headers.remove(header::CONTENT_LENGTH);
     Ok(response)
 }
 

@@ -3,10 +3,10 @@
 
 use super::encode::encode;
 use super::{MAX_QUEUED_SPANS, Span, SpanCounts, Spans};
-use axum::body::Body;
-use axum::http::uri::PathAndQuery;
-use axum::http::{Method, Request, StatusCode, Uri, header};
+use crate::http::Body;
 use hyper::client::conn::http1;
+use hyper::http::uri::PathAndQuery;
+use hyper::{Method, Request, StatusCode, Uri, header};
 use hyper_util::rt::TokioIo;
 use std::sync::Arc;
 use std::time::Duration;
