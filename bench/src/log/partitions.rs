@@ -6,12 +6,13 @@ use crate::bus_work::{consume_all, file_bus, run as run_on, runtime};
 use crate::folder::remove;
 use crate::log_work::{BATCH_EVENTS, STORED_BYTES, payloads};
 use crate::report::{Goal, Line, Unit};
-use crate::sampling::Samples;
+use crate::sampling::in_turns;
 use crate::table::Bench;
 use prombus::{
     Bus, Durability, PublishOptions, StartAt, SubscribeExtras, SubscribeOptions, Subscription,
     TopicConfig,
 };
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
@@ -28,34 +29,28 @@ const MIN_CONSUME: f64 = 1.0;
 pub(super) fn run(bench: &mut Bench) -> Outcome<Vec<Line>> {
     let payloads = Arc::new(payloads());
     let runtime = runtime()?;
-    let events = bench.scale.events;
-    let [mut plain, mut partitioned, mut one, mut eight]: [Samples; 4] = Default::default();
-    for _ in 0..bench.scale.repeats {
-        for (partitions, members, published, consumed) in [
-            (None, 0, &mut plain, None),
-            (Some(PARTITIONS), 1, &mut partitioned, Some(&mut one)),
-            (
-                Some(PARTITIONS),
-                MEMBERS,
-                &mut Samples::default(),
-                Some(&mut eight),
-            ),
-        ] {
-            bench.folder.warm(events * STORED_BYTES)?;
-            let path = bench.folder.fresh("partitions");
-            let bus = {
-                let _guard = runtime.enter();
-                file_bus(&path, &bench.scale)?
-            };
-            let work = rates(bus, partitions, members, payloads.clone(), events);
-            let (publish_rate, consume_rate) = run_on(&runtime, work)?;
-            remove(&path)?;
-            published.push(publish_rate);
-            if let Some(consumed) = consumed {
-                consumed.push(consume_rate);
-            }
-        }
-    }
+    let (events, scale) = (bench.scale.events, &bench.scale);
+    let folder = RefCell::new(&mut bench.folder);
+    let measured = |partitions: Option<u32>, members: usize| {
+        folder.borrow_mut().warm(events * STORED_BYTES)?;
+        let path = folder.borrow_mut().fresh("partitions");
+        let bus = {
+            let _guard = runtime.enter();
+            file_bus(&path, scale)?
+        };
+        let rates = rates(bus, partitions, members, payloads.clone(), events);
+        let rates = run_on(&runtime, rates)?;
+        remove(&path)?;
+        Ok(rates)
+    };
+    let published = |partitions| measured(partitions, 0).map(|(published, _)| published);
+    let consumed = |members| measured(Some(PARTITIONS), members).map(|(_, consumed)| consumed);
+    let (partitioned, plain) = in_turns(
+        scale.repeats,
+        || published(Some(PARTITIONS)),
+        || published(None),
+    )?;
+    let (eight, one) = in_turns(scale.repeats, || consumed(MEMBERS), || consumed(1))?;
     Ok(vec![
         Line::new(
             format!("publish keyed events to {PARTITIONS} partitions"),
