@@ -140,8 +140,8 @@ impl Store for FileStore {
         let name = topic.clone();
         match from {
             ReadFrom::Seq(from_seq) => match self.log().read_cached(topic, from_seq, limit) {
-                Ok(Some(page)) => answered(Ok(page)),
-                Err(error) => answered(Err(error)),
+                Ok(Some(page)) => ready(Ok(page)),
+                Err(error) => ready(Err(error)),
                 Ok(None) => self.reading(move |log| log.read(&name, from_seq, limit)),
             },
             ReadFrom::Time(range) => self.reading(move |log| log.read_by_time(&name, range, limit)),
@@ -177,8 +177,8 @@ impl Store for FileStore {
         if let [key] = &keys[..] {
             match self.log().latest_cached(&topic, key) {
                 Ok(None) => {}
-                Ok(event) => return answered(Ok(vec![latest_now(event)])),
-                Err(error) => return answered(Err(error)),
+                Ok(event) => return ready(Ok(vec![latest_now(event)])),
+                Err(error) => return ready(Err(error)),
             }
         }
         self.reading(move |log| {
@@ -214,7 +214,7 @@ impl Store for FileStore {
     fn get(&self, key: &str) -> Answer<Option<Keyed>, ReadError> {
         let log = self.log();
         if !log.is_changing(key) {
-            return answered(Ok(log.get(key)));
+            return ready(Ok(log.get(key)));
         }
         let key = key.to_owned();
         self.synced(move || log.get(&key))
@@ -223,7 +223,7 @@ impl Store for FileStore {
     fn list(&self, prefix: &str) -> Answer<Vec<(Arc<str>, Keyed)>, ReadError> {
         let log = self.log();
         if !log.is_any_changing(prefix) {
-            return answered(Ok(log.list(prefix)));
+            return ready(Ok(log.list(prefix)));
         }
         let prefix = prefix.to_owned();
         self.synced(move || log.list(&prefix))
@@ -232,7 +232,7 @@ impl Store for FileStore {
     fn maintain(&self) -> Answer<(), CommitError> {
         let log = self.log();
         if let Some(failure) = log.failure().filter(|_| log.has_failed()) {
-            return answered(Err(failure.into()));
+            return ready(Err(failure.into()));
         }
         Box::pin(async move {
             let maintenance = tokio::task::spawn_blocking({
@@ -316,6 +316,6 @@ fn latest_now(event: Option<StoredEvent>) -> LatestEvent {
     }
 }
 
-fn answered<T: Send + 'static, E: Send + 'static>(answer: Result<T, E>) -> Answer<T, E> {
+fn ready<T: Send + 'static, E: Send + 'static>(answer: Result<T, E>) -> Answer<T, E> {
     Box::pin(std::future::ready(answer))
 }

@@ -292,7 +292,7 @@ pub(crate) async fn answer_of<T, E>(answer: &mut Option<Answer<T, E>>) -> Result
     let Some(waiting) = answer else {
         return std::future::pending().await;
     };
-    let answered = waiting.await;
+    let reply = waiting.await;
     *answer = None;
-    answered
+    reply
 }

@@ -10,7 +10,7 @@
 
 use crate::cutting_proxy::{CuttingProxy, Way};
 use crate::nats_servers::Servers;
-use crate::nats_servers::ports::free_ports;
+use crate::ports::free_ports;
 use crate::server::{Server, prombus};
 use prombus_client::{Client, ClientOptions, StartAt, SubscribeOptions};
 use serde_json::{Value, json};

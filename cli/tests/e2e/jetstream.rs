@@ -83,6 +83,10 @@ fn exported(server: &Server) -> Vec<String> {
 }
 
 #[test]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "another process is let to find nothing for a while"
+)]
 fn a_server_that_starts_before_nats_has_a_leader_waits_for_one() {
     let mut nats = Servers::start(3, "");
     let store = format!("nats://{}/orders?replicas=3&copy=copy", nats.hosts());

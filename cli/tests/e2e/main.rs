@@ -24,6 +24,8 @@ mod monitoring;
 mod nats_servers;
 mod outbox;
 mod people;
+#[path = "../../../replicated/tests/jetstream/ports.rs"]
+mod ports;
 mod project;
 mod projector;
 mod raw_socket;

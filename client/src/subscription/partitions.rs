@@ -28,7 +28,7 @@ struct Held {
     /// What the server has assigned.
     assigned: BTreeSet<u32>,
     /// What the subscriber was told that it has.
-    told: BTreeSet<u32>,
+    reported: BTreeSet<u32>,
     /// Of these, what it has lost since, perhaps to get it back.
     lost: BTreeSet<u32>,
     /// What the server waits to be confirmed.
@@ -46,7 +46,7 @@ impl HeldPartitions {
         let mut unknown = Vec::new();
         for partition in partitions {
             held.assigned.remove(partition);
-            if held.told.contains(partition) {
+            if held.reported.contains(partition) {
                 held.lost.insert(*partition);
                 held.to_confirm.insert(*partition);
             } else {
@@ -64,17 +64,18 @@ impl HeldPartitions {
         for held in self.topics.values_mut() {
             held.assigned.clear();
             held.to_confirm.clear();
-            held.lost.clone_from(&held.told);
+            held.lost.clone_from(&held.reported);
         }
     }
 
-    /// What has changed about one topic since the subscriber was last told.
+    /// What has changed about one topic since the subscriber last heard of it.
     pub(super) fn take(&mut self) -> Option<Assignment> {
         self.topics.iter_mut().find_map(|(topic, held)| {
             let revoked = std::mem::take(&mut held.lost);
-            held.told.retain(|partition| !revoked.contains(partition));
-            let assigned: Vec<u32> = held.assigned.difference(&held.told).copied().collect();
-            held.told.extend(&assigned);
+            held.reported
+                .retain(|partition| !revoked.contains(partition));
+            let assigned: Vec<u32> = held.assigned.difference(&held.reported).copied().collect();
+            held.reported.extend(&assigned);
             let assignment = Assignment {
                 topic: topic.clone(),
                 revoked: revoked.into_iter().collect(),
@@ -87,7 +88,7 @@ impl HeldPartitions {
 
     pub(super) fn has_changes(&self) -> bool {
         let is_changed =
-            |held: &Held| !held.lost.is_empty() || !held.assigned.is_subset(&held.told);
+            |held: &Held| !held.lost.is_empty() || !held.assigned.is_subset(&held.reported);
         self.topics.values().any(is_changed)
     }
 

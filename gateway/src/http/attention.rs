@@ -154,9 +154,9 @@ fn is_stuck(explanation: &Explanation) -> bool {
 }
 
 /// Groups that fall behind though nothing holds them up.
-fn growing_lags(call: &Call, told: &[Finding]) -> Vec<Finding> {
+fn growing_lags(call: &Call, reported: &[Finding]) -> Vec<Finding> {
     let is_told = |topic: &str, group: &str| {
-        told.iter().any(|finding| {
+        reported.iter().any(|finding| {
             finding.topic.as_deref() == Some(topic) && finding.group.as_deref() == Some(group)
         })
     };

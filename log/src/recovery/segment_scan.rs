@@ -121,11 +121,11 @@ impl SegmentScan {
         let read = file.read_at(&mut bytes, self.end)?;
         bytes.truncate(read);
         write_whole(files, CUT_TAIL_NAME, &bytes)?;
-        let told = describe(segment, self.end, &bytes);
+        let described = describe(segment, self.end, &bytes);
         Ok(CutTail {
             segment,
             bytes: self.file_bytes - self.end,
-            events: told.events,
+            events: described.events,
         })
     }
 }

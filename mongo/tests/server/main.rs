@@ -9,4 +9,6 @@ mod mirror;
 #[path = "../../../replicated/tests/mongo/server.rs"]
 mod mongo_server;
 mod outbox;
+#[path = "../../../replicated/tests/jetstream/ports.rs"]
+mod ports;
 mod transactional;

@@ -7,6 +7,7 @@ mod conformance;
 mod failures;
 #[path = "../engines/nodes.rs"]
 mod nodes;
+mod ports;
 mod servers;
 mod snapshots;
 mod streams;

@@ -7,10 +7,7 @@
     reason = "it waits for real processes, and each program that includes it uses a part"
 )]
 
-#[path = "ports.rs"]
-pub(crate) mod ports;
-
-use ports::free_ports;
+use crate::ports::free_ports;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

@@ -8,5 +8,7 @@ mod conformance;
 mod failures;
 #[path = "../engines/nodes.rs"]
 mod nodes;
+#[path = "../jetstream/ports.rs"]
+mod ports;
 mod server;
 mod snapshots;

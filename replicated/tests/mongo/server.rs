@@ -8,10 +8,7 @@
     reason = "it waits for a real process, and each program that includes it uses a part"
 )]
 
-#[path = "../jetstream/ports.rs"]
-mod ports;
-
-use ports::free_ports;
+use crate::ports::free_ports;
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};

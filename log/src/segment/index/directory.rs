@@ -158,9 +158,9 @@ impl RunInfo {
     /// events were stored nor the highest id.
     fn read_numbers(topic: u32, rest: &mut &[u8], version: u16) -> Option<Self> {
         let mut numbers = [0; 10];
-        let told = if version == 1 { 8 } else { 10 };
+        let count = if version == 1 { 8 } else { 10 };
         numbers[9] = u64::MAX;
-        for number in &mut numbers[..told] {
+        for number in &mut numbers[..count] {
             *number = u64::from_le_bytes(take(rest, 8)?.try_into().ok()?);
         }
         let mut range = || Some(read_u32(rest)?..read_u32(rest)?);
