@@ -50,8 +50,8 @@ features: ## Check that each store builds without the others, and the server wit
 	cargo check $(LOCKED) -p prombus-log --no-default-features
 	cargo check $(LOCKED) -p prombus-cli --tests
 
-unit: ## Run all tests but those in the documentation
-	$(RUN_TESTS) $(CARGO_FLAGS) --tests
+unit: ## Run all tests but those in the documentation; in CI with 50 rounds of faults on a cluster, CLUSTER_ROUNDS=500 for more
+	$(if $(or $(CLUSTER_ROUNDS),$(CI)),PROMBUS_CLUSTER_ROUNDS=$(or $(CLUSTER_ROUNDS),50)) $(RUN_TESTS) $(CARGO_FLAGS) --tests
 
 doctest: ## Run the examples in the documentation
 	cargo test $(CARGO_FLAGS) --doc

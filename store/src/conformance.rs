@@ -41,6 +41,8 @@ pub mod time;
 pub mod topics;
 pub mod watching;
 
+pub use random_numbers::Random;
+
 use crate::{ManualClock, Store};
 use std::future::Future;
 use std::sync::Arc;

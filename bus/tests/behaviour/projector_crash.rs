@@ -5,6 +5,7 @@ mod power;
 
 use crate::support::*;
 use prombus::{Bus, BusOptions, EventFields, ProcessProjector, ProjectorHandle, PublishOptions};
+use prombus_store::conformance::Random;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -56,7 +57,7 @@ async fn run(seed: u64) -> u64 {
     let (store, options) = store();
     let publisher = Bus::open(store.clone(), options.clone()).expect("the options are good");
     let mut world = World {
-        random: Random(seed),
+        random: Random::seeded(seed),
         store,
         options,
         publisher,
@@ -200,17 +201,5 @@ fn heartbeat(random: &mut Random) -> Value {
         _ => json!({
             "pid": pid, "name": "api", "host": "web", "cpu_pct": random.below(100), "mem_mb": 64,
         }),
-    }
-}
-
-/// SplitMix64: every decision follows from the seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % limit
     }
 }

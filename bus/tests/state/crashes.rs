@@ -2,8 +2,9 @@
 //! behind, the next process goes on from there, and a table with what follows it is the fold over the log.
 
 use super::lossy_store::LossyStore;
-use super::model::{Ground, Model, Random, SNAPSHOT, TOPIC, load_and_follow, with_snapshots};
+use super::model::{Ground, Model, SNAPSHOT, TOPIC, load_and_follow, with_snapshots};
 use prombus::{Bus, BusOptions, EventFields};
+use prombus_store::conformance::Random;
 
 const SEEDS: u64 = 200;
 

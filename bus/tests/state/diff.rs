@@ -1,9 +1,10 @@
 //! What changed between two times, against a plain fold of both.
 
 use super::lossy_store::START_MS;
-use super::model::{Ground, Model, Random, TOPIC, Table, sleep, with_snapshots};
+use super::model::{Ground, Model, TOPIC, Table, sleep, with_snapshots};
 use prombus::error::StateError;
 use prombus::{Bus, KeyChange, KeyRange};
+use prombus_store::conformance::Random;
 use std::collections::BTreeMap;
 
 const KEYS: [&str; 6] = ["", "a", "b", "b/1", "c", "ü"];

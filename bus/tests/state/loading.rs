@@ -1,9 +1,8 @@
 //! Loading a table and following from there, while everything goes on.
 
-use super::model::{
-    Ground, Model, Random, TOPIC, Table, apply, load_and_follow, sleep, with_snapshots,
-};
+use super::model::{Ground, Model, TOPIC, Table, apply, load_and_follow, sleep, with_snapshots};
 use prombus::{Bus, BusOptions, PublishOptions, TopicConfig};
+use prombus_store::conformance::Random;
 
 const KEYS: u64 = 80_000;
 

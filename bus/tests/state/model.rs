@@ -185,23 +185,3 @@ pub(crate) fn table_of(states: Vec<KeyState>) -> Table {
     let states = states.into_iter();
     states.map(|state| (state.key, state.payload)).collect()
 }
-
-/// Numbers that depend on nothing but the seed.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn seeded(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d)
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-
-    pub(crate) fn percent(&mut self, chance: u64) -> bool {
-        self.below(100) < chance
-    }
-}

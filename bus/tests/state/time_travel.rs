@@ -2,11 +2,10 @@
 //! right; what is not known is said not to be.
 
 use super::lossy_store::START_MS;
-use super::model::{
-    Ground, Model, Random, SNAPSHOT, TOPIC, Table, sleep, table_of, with_snapshots,
-};
+use super::model::{Ground, Model, SNAPSHOT, TOPIC, Table, sleep, table_of, with_snapshots};
 use prombus::error::StateError;
 use prombus::{Bus, KeyRange, TopicConfig};
+use prombus_store::conformance::Random;
 
 const KEYS: [&str; 6] = ["", "a", "b", "b/1", "c", "ü"];
 const SEEDS: u64 = 60;

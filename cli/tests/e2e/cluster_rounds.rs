@@ -1,5 +1,5 @@
 //! Three NATS servers, three nodes, publishers and consumers on all of them, over HTTP and over WebSockets, one group, and rounds
-//! of faults from a seed: nodes that are killed, stopped for a while or ended, NATS servers that are killed, and nodes whose
+//! of faults from a seed: nodes that are killed, stopped for a while or ended, NATS servers that are killed or stopped, and nodes whose
 //! connections to NATS are cut, stalled or half-open for a while. Nothing that was acknowledged is lost, no event is in two hands,
 //! and all is settled in the end. `PROMBUS_CLUSTER_ROUNDS` says how many rounds, `PROMBUS_CLUSTER_SEED` which.
 #![allow(
@@ -13,6 +13,7 @@ use crate::nats_servers::Servers;
 use crate::ports::free_ports;
 use crate::server::{Server, prombus};
 use prombus_client::{Client, ClientOptions, StartAt, SubscribeOptions};
+use prombus_store::conformance::Random;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +25,7 @@ use tempfile::TempDir;
 const NODES: usize = 3;
 /// How long leases are.
 const LEASE: Duration = Duration::from_secs(6);
-/// How long a node is stopped; longer than its ownership lasts.
+/// How long a node or a NATS server is stopped; longer than an ownership lasts.
 const STOPPED: Duration = Duration::from_secs(5);
 /// How long nothing passes between a node and NATS, at least; up to twice that.
 const CUT_MS: u64 = 2_500;
@@ -63,19 +64,6 @@ struct Held {
     until: Instant,
 }
 
-/// Numbers from a seed.
-struct Seeded(u64);
-
-impl Seeded {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-}
-
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name)
         .ok()
@@ -109,7 +97,7 @@ impl Lab {
 }
 
 /// Publishes each id until a node has acknowledged it.
-fn publish(lab: &Lab, publisher: usize, mut random: Seeded) {
+fn publish(lab: &Lab, publisher: usize, mut random: Random) {
     let agent = agent();
     let mut next = 0;
     while !lab.is_over.load(Ordering::Relaxed) {
@@ -126,7 +114,7 @@ fn publish(lab: &Lab, publisher: usize, mut random: Seeded) {
 }
 
 /// Pulls on one node, works for a while on what comes, and acknowledges most of it.
-fn consume(lab: &Lab, node: usize, mut random: Seeded) {
+fn consume(lab: &Lab, node: usize, mut random: Random) {
     let agent = agent();
     let url = &lab.urls[node];
     let pull = json!({
@@ -173,7 +161,7 @@ fn consume(lab: &Lab, node: usize, mut random: Seeded) {
 
 /// The same over a WebSocket. How long before it arrived a delivery was leased is not known, so an event counts as in its
 /// hands only up to an acknowledgement that is confirmed: then its lease was there all the time.
-async fn consume_by_socket(lab: &Lab, node: usize, mut random: Seeded) {
+async fn consume_by_socket(lab: &Lab, node: usize, mut random: Random) {
     let url = lab.urls[node].replace("http://", "ws://");
     let options = SubscribeOptions {
         from: StartAt::Earliest,
@@ -262,7 +250,7 @@ struct Machines {
 }
 
 /// One fault, and what it took to get over it.
-fn fault(lab: &Lab, random: &mut Seeded, kind: u64, machines: &mut Machines) -> String {
+fn fault(lab: &Lab, random: &mut Random, kind: u64, machines: &mut Machines) -> String {
     let Machines {
         servers,
         proxies,
@@ -328,6 +316,12 @@ fn fault(lab: &Lab, random: &mut Seeded, kind: u64, machines: &mut Machines) -> 
         }
         _ => {
             let server = random.below(3) as usize;
+            if random.below(2) == 0 {
+                servers.signal(server, "STOP");
+                std::thread::sleep(STOPPED);
+                servers.signal(server, "CONT");
+                return format!("SIGSTOP of NATS server {server}");
+            }
             servers.kill(server);
             std::thread::sleep(Duration::from_secs(1));
             servers.restart(server);
@@ -396,19 +390,19 @@ fn new_lab(nodes: &[Option<Server>]) -> Arc<Lab> {
 }
 
 /// A publisher, a member that pulls and one on a WebSocket, for each node.
-fn start_clients(lab: &Arc<Lab>, random: &mut Seeded) -> Vec<JoinHandle<()>> {
+fn start_clients(lab: &Arc<Lab>, random: &mut Random) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::new();
     for at in 0..NODES {
         let (publishing, consuming) = (lab.clone(), lab.clone());
         let seeds = (
-            Seeded(random.below(u64::MAX)),
-            Seeded(random.below(u64::MAX)),
+            Random::seeded(random.number()),
+            Random::seeded(random.number()),
         );
         threads.push(std::thread::spawn(move || {
             publish(&publishing, at, seeds.0)
         }));
         threads.push(std::thread::spawn(move || consume(&consuming, at, seeds.1)));
-        let (lab, seeded) = (lab.clone(), Seeded(random.below(u64::MAX)));
+        let (lab, seeded) = (lab.clone(), Random::seeded(random.number()));
         threads.push(std::thread::spawn(move || {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
             let runtime = runtime.enable_all().build().expect("a runtime");
@@ -444,7 +438,7 @@ fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
     }
     make_group(nodes[0].as_ref().expect("a node"));
     let lab = new_lab(&nodes);
-    let mut random = Seeded(seed);
+    let mut random = Random::seeded(seed);
     let threads = start_clients(&lab, &mut random);
     let mut machines = Machines {
         servers,

@@ -5,6 +5,7 @@ use crate::server::{PATIENCE, Server};
 use prombus_client::{
     Client, ClientOptions, Delivery, PublishOptions, StartAt, SubscribeOptions, Subscription,
 };
+use prombus_store::conformance::Random;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,18 +26,6 @@ const BURST: u64 = 50;
 const REST: Duration = Duration::from_millis(40);
 /// More than buffers, caches and the allocator's slack take once warm; a leak of a few bytes for each event exceeds it.
 const MAX_GROWTH_BYTES: u64 = 48 << 20;
-
-/// Numbers that differ from call to call and are the same in each run.
-struct Seeded(u64);
-
-impl Seeded {
-    fn one_of(&mut self, count: u64) -> bool {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.is_multiple_of(count)
-    }
-}
 
 struct Soak {
     url: String,
@@ -64,7 +53,7 @@ async fn everything_is_settled_once_and_memory_stays_flat() {
     let mut consumers = JoinSet::new();
     for group in GROUPS {
         for number in 1..=CONSUMERS_PER_GROUP {
-            consumers.spawn(consume(soak.clone(), group, Seeded(number * 7_919)));
+            consumers.spawn(consume(soak.clone(), group, Random::seeded(number)));
         }
     }
     let end = Instant::now() + length;
@@ -117,7 +106,7 @@ async fn publish(soak: Arc<Soak>, publisher: u64, end: Instant) {
 }
 
 /// Consumes until it is over; a consumer that vanishes is followed by another one.
-async fn consume(soak: Arc<Soak>, group: &'static str, mut random: Seeded) {
+async fn consume(soak: Arc<Soak>, group: &'static str, mut random: Random) {
     while !soak.is_over.load(Ordering::Relaxed) {
         let client = Client::connect(&soak.url, ClientOptions::default()).await;
         let client = client.expect("a client");
@@ -128,10 +117,10 @@ async fn consume(soak: Arc<Soak>, group: &'static str, mut random: Seeded) {
                 continue;
             };
             let delivery: Delivery = next.expect("the subscription goes on");
-            if random.one_of(VANISH_ONE_OF) {
+            if random.one_in(VANISH_ONE_OF) {
                 break;
             }
-            if random.one_of(NACK_ONE_OF) {
+            if random.one_in(NACK_ONE_OF) {
                 delivery.nack("bad luck")
             } else {
                 delivery.ack()

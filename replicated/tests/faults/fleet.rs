@@ -1,10 +1,11 @@
 //! Nodes with disks on one log that is trimmed: killed, without power, cut off, replaced by new ones, with snapshots that
 //! come to nothing; all decided by a seed.
 
-use crate::nodes::{Seeded, count_up, seeds};
+use crate::nodes::{count_up, fault, seeds};
 use crate::support::{TOPIC, event, make_topic, records};
 use prombus_replicated::simulated::{SimulatedDisk, SimulatedLog};
 use prombus_replicated::{OpenError, Options, ReplicatedStore, SharedLog};
+use prombus_store::conformance::Random;
 use prombus_store::{Batch, CommitError, EventOutcome, Store, SystemClock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,16 +27,16 @@ struct Node {
 }
 
 impl Node {
-    async fn new(log: &SimulatedLog, seeded: &mut Seeded) -> Self {
+    async fn new(log: &SimulatedLog, random: &mut Random) -> Self {
         let mut node = Self {
             disk: SimulatedDisk::default(),
-            segment_bytes: [700, 5_000, 1 << 20][seeded.below(3) as usize],
-            snapshot_bytes: 1_000 + seeded.below(8_000),
+            segment_bytes: [700, 5_000, 1 << 20][random.below(3) as usize],
+            snapshot_bytes: 1_000 + random.below(8_000),
             connection: watch::channel(true).0,
             store: None,
         };
         // It may be killed while it loads a snapshot.
-        let soon = Duration::from_millis(seeded.below(12));
+        let soon = Duration::from_millis(random.below(12));
         if tokio::time::timeout(soon, node.start(log)).await.is_err() {
             node.disk.kill();
             node.start(log).await;
@@ -115,31 +116,31 @@ async fn nodes_with_disks_stay_equal_while_the_log_is_trimmed() {
 }
 
 async fn run(seed: u64) -> Outcome {
-    let mut seeded = Seeded(seed);
-    let log = SimulatedLog::with_max_message_bytes(LOG_ID, 300 + seeded.below(600) as usize)
-        .with_max_in_flight(1 + seeded.below(4) as usize);
+    let mut random = Random::seeded(seed);
+    let log = SimulatedLog::with_max_message_bytes(LOG_ID, 300 + random.below(600) as usize)
+        .with_max_in_flight(1 + random.below(4) as usize);
     let mut nodes = Vec::new();
     for _ in 0..NODES {
-        nodes.push(Node::new(&log, &mut seeded).await);
+        nodes.push(Node::new(&log, &mut random).await);
     }
     make_topic(nodes[0].store()).await;
     let mut outcome = Outcome::default();
     let mut acknowledged: BTreeMap<String, u64> = BTreeMap::new();
     let mut counted = 0;
     for step in 0..40 {
-        log.plan([seeded.fault(), seeded.fault()]);
-        log.set_delay(Duration::from_millis(seeded.below(4)));
-        let at = seeded.below(NODES as u64) as usize;
-        match seeded.below(14) {
+        log.plan([fault(&mut random), fault(&mut random)]);
+        log.set_delay(Duration::from_millis(random.below(4)));
+        let at = random.below(NODES as u64) as usize;
+        match random.below(14) {
             0 | 1 => {
-                let power_cut = (seeded.below(2) == 0).then(|| seeded.below(u64::MAX));
+                let power_cut = (random.below(2) == 0).then(|| random.below(u64::MAX));
                 nodes[at].stop(power_cut);
                 nodes[at].start(&log).await;
             }
             2 => {
                 // Its machine is lost, and another takes its place.
                 nodes[at].stop(None);
-                nodes[at] = Node::new(&log, &mut seeded).await;
+                nodes[at] = Node::new(&log, &mut random).await;
                 let replication = nodes[at].store().replication();
                 outcome.loaded += u64::from(replication.first > 1);
             }
@@ -149,16 +150,16 @@ async fn run(seed: u64) -> Outcome {
                 .for_each(|node| node.connection.send(true).expect("it listens")),
             5 => {
                 log.set_away(true);
-                tokio::time::sleep(Duration::from_millis(seeded.below(4000))).await;
+                tokio::time::sleep(Duration::from_millis(random.below(4000))).await;
                 log.set_away(false);
             }
-            6 => log.set_chunks_left(Some(seeded.below(4) as u32)),
+            6 => log.set_chunks_left(Some(random.below(4) as u32)),
             7 => log.set_chunks_left(None),
             8 => tokio::time::sleep(LONG).await,
             9 if nodes[at].is_connected() => {
                 counted += u64::from(count_up(nodes[at].store()).await);
             }
-            _ => publish(&mut seeded, step, &nodes, &mut acknowledged).await,
+            _ => publish(&mut random, step, &nodes, &mut acknowledged).await,
         }
         compare(seed, &nodes).await;
     }
@@ -176,17 +177,17 @@ async fn run(seed: u64) -> Outcome {
 
 /// Publishes from all nodes that reach the log at once; some ids are published by two of them.
 async fn publish(
-    seeded: &mut Seeded,
+    random: &mut Random,
     step: u64,
     nodes: &[Node],
     acknowledged: &mut BTreeMap<String, u64>,
 ) {
     let mut under_way = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
-        for number in 0..seeded.below(4) {
-            let of = if seeded.below(4) == 0 { 9 } else { at };
+        for number in 0..random.below(4) {
+            let of = if random.below(4) == 0 { 9 } else { at };
             let id = format!("{step}-{of}-{number}");
-            let length = if of == 9 { 0 } else { seeded.below(1200) };
+            let length = if of == 9 { 0 } else { random.below(1200) };
             let payload = format!("\"{id}{}\"", "x".repeat(length as usize));
             under_way.push((id.clone(), node.store().commit(event(Some(&id), &payload))));
         }

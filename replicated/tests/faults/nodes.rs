@@ -3,31 +3,21 @@
 use crate::support::{TOPIC, event, make_topic, node, records};
 use prombus_replicated::ReplicatedStore;
 use prombus_replicated::simulated::{Fault, SimulatedLog};
+use prombus_store::conformance::Random;
 use prombus_store::{Batch, Change, CommitError, EventOutcome, Expect, Store};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// SplitMix64.
-pub(crate) struct Seeded(pub(crate) u64);
-
-impl Seeded {
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-
-    pub(crate) fn fault(&mut self) -> Fault {
-        match self.below(14) {
-            0 => Fault::LostAnswer,
-            1 => Fault::LostMessage,
-            2 => Fault::Twice,
-            3 => Fault::Late,
-            4 => Fault::Slow,
-            5 => Fault::Full,
-            _ => Fault::None,
-        }
+/// What happens to the next append.
+pub(crate) fn fault(random: &mut Random) -> Fault {
+    match random.below(14) {
+        0 => Fault::LostAnswer,
+        1 => Fault::LostMessage,
+        2 => Fault::Twice,
+        3 => Fault::Late,
+        4 => Fault::Slow,
+        5 => Fault::Full,
+        _ => Fault::None,
     }
 }
 
@@ -47,9 +37,9 @@ async fn copies_are_equal_and_nothing_acknowledged_is_lost_in_a_crash() {
 }
 
 async fn run(seed: u64) {
-    let mut seeded = Seeded(seed);
-    let log = SimulatedLog::with_max_message_bytes(seed, 300 + seeded.below(600) as usize)
-        .with_max_in_flight(1 + seeded.below(4) as usize);
+    let mut random = Random::seeded(seed);
+    let log = SimulatedLog::with_max_message_bytes(seed, 300 + random.below(600) as usize)
+        .with_max_in_flight(1 + random.below(4) as usize);
     let mut nodes = Vec::new();
     for _ in 0..3 {
         nodes.push(node(&log).await);
@@ -59,21 +49,21 @@ async fn run(seed: u64) {
     let mut acknowledged: BTreeMap<String, u64> = BTreeMap::new();
     let mut counted = 0;
     for step in 0..40 {
-        log.plan([seeded.fault(), seeded.fault(), seeded.fault()]);
-        log.set_delay(Duration::from_millis(seeded.below(4)));
-        match seeded.below(10) {
+        log.plan([fault(&mut random), fault(&mut random), fault(&mut random)]);
+        log.set_delay(Duration::from_millis(random.below(4)));
+        match random.below(10) {
             0 => {
-                let at = seeded.below(3) as usize;
+                let at = random.below(3) as usize;
                 nodes[at].abort();
                 nodes[at] = node(&log).await;
             }
             1 => {
                 log.set_away(true);
-                tokio::time::sleep(Duration::from_millis(seeded.below(4000))).await;
+                tokio::time::sleep(Duration::from_millis(random.below(4000))).await;
                 log.set_away(false);
             }
-            2 => counted += u64::from(count_up(&nodes[seeded.below(3) as usize]).await),
-            _ => publish(&mut seeded, step, &nodes, &mut acknowledged).await,
+            2 => counted += u64::from(count_up(&nodes[random.below(3) as usize]).await),
+            _ => publish(&mut random, step, &nodes, &mut acknowledged).await,
         }
     }
     check(seed, &nodes, &acknowledged, counted).await;
@@ -81,19 +71,19 @@ async fn run(seed: u64) {
 
 /// Publishes from all nodes at once; some ids are published by two of them.
 async fn publish(
-    seeded: &mut Seeded,
+    random: &mut Random,
     step: u64,
     nodes: &[ReplicatedStore],
     acknowledged: &mut BTreeMap<String, u64>,
 ) {
     let mut under_way = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
-        for number in 0..seeded.below(3) {
-            let of = if seeded.below(4) == 0 { 9 } else { at };
+        for number in 0..random.below(3) {
+            let of = if random.below(4) == 0 { 9 } else { at };
             let id = format!("{step}-{of}-{number}");
             let payload = format!(
                 "\"{id}{}\"",
-                "x".repeat(seeded.below(700) as usize * (of / 9))
+                "x".repeat(random.below(700) as usize * (of / 9))
             );
             let payload = if of == 9 {
                 format!("\"{id}\"")

@@ -1,9 +1,9 @@
 //! Every way of reading a topic, with random arguments, against the events it should give.
 
 use super::Harness;
+use super::Random;
 use super::case::{Case, START_MS, at_most};
 use super::oracle::{OracleEvent, check};
-use super::random_numbers::Random;
 use crate::{ReadFrom, ReadLimit, StoredEvent, TimeRange};
 use std::sync::Arc;
 

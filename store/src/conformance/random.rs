@@ -1,10 +1,10 @@
 //! Random operations from a seed, against an oracle of vectors and maps. A failure names its seed.
 
 use super::Harness;
+use super::Random;
 use super::case::{Case, START_MS};
 use super::comparing::{KEYS, compare_reads};
 use super::oracle::{Oracle, OracleBatch, OracleDraft, OracleTopic, Text, check};
-use super::random_numbers::Random;
 use crate::{Change, Clock, Durability, EventOutcome, Expect, Id, IfExists, TopicOptions};
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 //! every way of reading agrees on which is which.
 
 use super::Harness;
+use super::Random;
 use super::case::Case;
 use super::comparing::{KEYS, compare_reads};
 use super::oracle::{Oracle, OracleBatch, OracleDraft, OracleEvent, Text, check};
-use super::random_numbers::Random;
 use crate::{Change, Clock, IfExists, TOMBSTONE_MS, TopicOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

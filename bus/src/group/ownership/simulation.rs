@@ -9,7 +9,8 @@ use super::record::{NodeRecord, OwnerRecord};
 use super::validity::Validity;
 use super::watch::{Decision, Watch, decide};
 use super::{BEAT_MS, Claim, Claims, Via, grace_ms};
-use model::{Group, Handing, Live, Node, Outcome, Owned, Request, Seeded, Store, What};
+use model::{Group, Handing, Live, Node, Outcome, Owned, Request, Store, What};
+use prombus_store::conformance::Random;
 use std::collections::{BTreeMap, BTreeSet};
 
 const NODES: usize = 3;
@@ -22,7 +23,7 @@ const LEASE_MS: u64 = 3_000;
 const SEEDS: u64 = 2_000;
 
 struct World {
-    random: Seeded,
+    random: Random,
     now_ms: u64,
     store: Store,
     nodes: Vec<Node>,
@@ -38,10 +39,10 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut random = Seeded(seed);
-        let node = |at: usize, random: &mut Seeded| Node {
+        let mut random = Random::seeded(seed);
+        let node = |at: usize, random: &mut Random| Node {
             id: at as u64 + 1,
-            boot: random.next(),
+            boot: random.number(),
             rate: 990 + random.below(21),
             offset_ms: random.below(1_000_000),
             is_alive: true,
@@ -134,7 +135,7 @@ impl World {
     }
 
     fn restart(&mut self, at: usize) {
-        let boot = self.random.next();
+        let boot = self.random.number();
         let node = &mut self.nodes[at];
         node.boot = boot;
         node.is_alive = true;

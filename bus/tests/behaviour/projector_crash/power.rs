@@ -1,12 +1,13 @@
 //! The same on the embedded log, on a disk whose power goes at seeded moments. Which thread gets how far before it does
 //! is not the seed's to decide; whatever it was, the output has to equal the fold.
 
-use super::{BEATS, Random, STATES, heartbeat, judge, seeds};
+use super::{BEATS, STATES, heartbeat, judge, seeds};
 use crate::support::*;
 use prombus::{Bus, BusOptions, ProcessProjector, ProjectorHandle, ReadFrom, TopicConfig};
 use prombus_log::fault::FaultFiles;
 use prombus_log::{FileStore, LogOptions};
 use prombus_store::ManualClock;
+use prombus_store::conformance::Random;
 use std::sync::Arc;
 
 /// How many seeds are run unless the environment says otherwise.
@@ -26,7 +27,7 @@ async fn over_power_losses_the_output_equals_a_plain_fold() {
 }
 
 async fn run(seed: u64) {
-    let mut random = Random(seed);
+    let mut random = Random::seeded(seed);
     let clock = Arc::new(ManualClock::at(START_MS));
     let mut disk = Arc::new(FaultFiles::new());
     for _ in 0..LOSSES {

@@ -7,27 +7,6 @@ use crate::group::ownership::{Claim, Claims, Via};
 use prombus_store::NodeBoot;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Decisions from a seed.
-pub(super) struct Seeded(pub(super) u64);
-
-impl Seeded {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    pub(super) fn one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-}
-
 /// What a look finds of the group.
 #[derive(Clone)]
 pub(super) struct Group {
