@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod away;
+mod clocks;
 mod edited;
 mod fleet;
 mod nodes;

@@ -3,8 +3,8 @@
 use prombus_replicated::simulated::SimulatedLog;
 use prombus_replicated::{MemoryCopy, OpenError, Options, ReplicatedStore};
 use prombus_store::{
-    Batch, Change, CommitError, Draft, EventOutcome, Id, IfExists, ReadFrom, ReadLimit, Receipt,
-    Store, SystemClock, TopicOptions,
+    Batch, Change, Clock, CommitError, Draft, EventOutcome, Id, IfExists, ReadFrom, ReadLimit,
+    Receipt, Store, SystemClock, TopicOptions,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,19 @@ pub(crate) async fn node(log: &SimulatedLog) -> ReplicatedStore {
 }
 
 pub(crate) async fn try_node(log: &SimulatedLog) -> Result<ReplicatedStore, OpenError> {
+    try_node_at(log, Arc::new(SystemClock)).await
+}
+
+/// Opens a node with a clock of its own.
+pub(crate) async fn node_at(log: &SimulatedLog, clock: Arc<dyn Clock>) -> ReplicatedStore {
+    try_node_at(log, clock).await.expect("it opens")
+}
+
+async fn try_node_at(
+    log: &SimulatedLog,
+    clock: Arc<dyn Clock>,
+) -> Result<ReplicatedStore, OpenError> {
     let copy = Arc::new(MemoryCopy::new(7));
-    let clock = Arc::new(SystemClock);
     ReplicatedStore::open(Arc::new(log.clone()), copy, clock, Options::default()).await
 }
 
