@@ -5,6 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 nodes=${NODES:-1}
 prombus=${PROMBUS_BIN:-target/release/prombus}
+# Servers take every variable that begins so for a setting.
+unset PROMBUS_BIN
 folder=target/cluster
 mkdir -p "$folder"
 
@@ -43,6 +45,10 @@ for number in $(seq "$nodes"); do
     "$prombus" serve --listen "127.0.0.1:809$number" --log-level warn \
         --store "nats://$servers/prombus?replicas=3&monitor=$monitors&copy=$folder/copy-$number" 2> "$folder/node-$number.log" &
     children+=($!)
+    until curl -fs "http://127.0.0.1:809$number/readyz" > /dev/null 2>&1; do
+        kill -0 $! 2> /dev/null || { cat "$folder/node-$number.log" >&2; exit 1; }
+        sleep 0.2
+    done
     echo "node-$number  http://127.0.0.1:809$number  process $!"
 done
 wait
