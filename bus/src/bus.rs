@@ -4,6 +4,7 @@ mod admin;
 mod dedupe;
 mod group_metrics;
 mod groups;
+mod groups_elsewhere;
 mod open_url;
 
 pub use group_metrics::GroupMetrics;

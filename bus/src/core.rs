@@ -1,7 +1,7 @@
 //! What all parts of one bus share.
 
 use crate::group::ownership::Nodes;
-use crate::group::relay::Lingering;
+use crate::group::relay::{AskedNodes, Lingering};
 use crate::group::unwritten::Unwritten;
 use crate::memory::ByteBudget;
 use crate::options::BusOptions;
@@ -30,6 +30,8 @@ pub(crate) struct Core {
     pub(crate) nodes: Option<Arc<Nodes>>,
     /// Members of other nodes whose links broke.
     pub(crate) lingering: Lingering,
+    /// The other nodes as those who are asked about the groups that they serve.
+    pub(crate) asked_nodes: AskedNodes,
     /// Events that wait in memory to be delivered.
     pub(crate) memory: Arc<ByteBudget>,
     /// What runs beside the groups.
@@ -79,6 +81,7 @@ impl Core {
             unwritten: Unwritten::default(),
             nodes,
             lingering: Lingering::default(),
+            asked_nodes: AskedNodes::default(),
             projectors: RunningProjectors::default(),
             schedules: Schedules::default(),
             shadows: Shadows::default(),

@@ -2,7 +2,9 @@
 
 use crate::nodes::{LIMIT, linked_cluster};
 use crate::{LEASE, consume, numbers, options, subscribe};
-use prombus::{Delivery, Ended, PublishOptions, StartAt, SubscribeOptions, Subscription};
+use prombus::{
+    Delivery, Ended, GroupInfo, PublishOptions, Reason, StartAt, SubscribeOptions, Subscription,
+};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -276,9 +278,16 @@ async fn an_owner_that_is_cut_off_is_replaced_by_a_node_that_only_relayed() {
     one.cut_links(true);
     two.cut_links(false);
     until("another node owns the group", async || {
-        let explained = two.bus.explain("t", "g").await;
-        let node = explained.ok().and_then(|explained| explained.node);
-        node.is_some_and(|node| node != "http://one")
+        let mut served = 0;
+        for node in [&two, &three] {
+            let nodes = node.bus.nodes().await.expect("nodes");
+            served += nodes
+                .iter()
+                .filter(|one| one.is_asked)
+                .map(|one| one.groups)
+                .sum::<u64>();
+        }
+        served > 0
     })
     .await;
     two.publish(6..8).await;
@@ -376,4 +385,55 @@ async fn followers_of_a_pattern_are_relayed_and_keep_what_they_hold_when_the_own
     publish(5 * FOLLOWED..9 * FOLLOWED).await;
     let more = consume_all(&[&relayed, &third], 4 * FOLLOWED).await;
     assert_eq!(more, numbers(5 * FOLLOWED..9 * FOLLOWED));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_without_members_of_a_group_asks_the_one_that_serves_it() {
+    let [one, two, three] = linked_cluster().await;
+    one.publish(0..10).await;
+    let served = subscribe(&one).await;
+    let relayed = subscribe(&two).await;
+    let held = [next(&served).await, next(&relayed).await];
+    three.catch_up().await;
+    let knows_all = async || {
+        let owner = one.bus.group("t", "g").await.expect("a group");
+        let info = three.bus.group("t", "g").await.expect("a group");
+        let all = three.bus.groups("t").await.expect("groups");
+        let explained = three.bus.explain("t", "g").await.expect("explained");
+        let names = |info: &GroupInfo| {
+            let members = info.members.iter();
+            members.map(|one| one.name.clone()).collect::<Vec<_>>()
+        };
+        let is_known = |info: &GroupInfo| {
+            names(info) == names(&owner)
+                && info.in_flight == owner.in_flight
+                && info.counts.delivered == owner.counts.delivered
+        };
+        names(&owner).len() == 2
+            && owner.in_flight >= 2
+            && is_known(&info)
+            && matches!(&all[..], [only] if is_known(only))
+            && is_known(&explained.group)
+            && explained.reason != Reason::NoMembers
+            && explained.node.as_deref() == Some("http://one")
+    };
+    until("the third node knows the members", &knows_all).await;
+    let nodes = three.bus.nodes().await.expect("nodes");
+    let asking = nodes.iter().find(|node| node.is_asked).expect("itself");
+    assert_eq!((asking.groups, asking.relayed_groups), (0, 0));
+    assert_eq!(three.bus.running_groups(), 0, "looking starts no owner");
+    // Without links it says what is stored, and who knows more.
+    three.cut_links(true);
+    let info = three.bus.group("t", "g").await.expect("a group");
+    assert_eq!((info.members.len(), info.tail), (0, 10));
+    let explained = three.bus.explain("t", "g").await.expect("explained");
+    assert_eq!(explained.node.as_deref(), Some("http://one"));
+    let sentence = "is served by the node http://one, which does not answer";
+    assert!(explained.sentence.contains(sentence), "{explained:?}");
+    // It asks again by itself once they can be opened.
+    three.cut_links(false);
+    until("it is asked again", &knows_all).await;
+    for delivery in held {
+        delivery.ack_confirmed().await.expect("acknowledged");
+    }
 }

@@ -1,10 +1,12 @@
 //! Looking at groups and moving their cursors.
 
 use super::Bus;
+use super::groups_elsewhere::Asked;
 use crate::error::{GroupError, StoreFailed, UnknownGroup, UnknownTopic};
 use crate::group::command::{Command, Seek};
-use crate::group::record::{GroupRecord, record_key, record_prefix};
+use crate::group::record::{GroupRecord, record_prefix};
 use crate::group::registry::GroupName;
+use crate::group::relay::LINK_TIMEOUT;
 use crate::group::status::GroupStatus;
 use crate::group::{Cursor, Ended, Explanation, GroupConfig, GroupInfo, Lag, SeekEffect, StartAt};
 use crate::names::{check_group, check_topic};
@@ -13,6 +15,7 @@ use crate::subscription::pattern_group::pattern_key;
 use prombus_store::{Batch, Change, Expect, Keyed, ReadFrom, ReadLimit, StoredEvent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 impl Bus {
     /// The groups of a topic, in the order of their names.
@@ -32,6 +35,9 @@ impl Bus {
             groups.insert((name.group, name.ephemeral), None);
         }
         let mut infos = Vec::with_capacity(groups.len());
+        // Groups that other nodes serve, by node, and the places of their infos in the list.
+        let mut elsewhere: BTreeMap<u64, Vec<(GroupName, usize)>> = BTreeMap::new();
+        let deadline = Instant::now() + LINK_TIMEOUT;
         for ((group, ephemeral), stored) in groups {
             let name = GroupName {
                 topic: topic.into(),
@@ -41,21 +47,25 @@ impl Bus {
             // A group without an owner is described by its record, so that looking at it starts none.
             let record = stored.and_then(|keyed| GroupRecord::from_bytes(&keyed.value).ok());
             if let Some(record) = record {
+                if let Some(node) = self.other_owner(&record) {
+                    let of_node = elsewhere.entry(node).or_default();
+                    of_node.push((name.clone(), infos.len()));
+                }
                 infos.push(self.describe_stored(&name, &record));
                 continue;
             }
-            match self.registry.call(&name, Command::Describe).await {
+            match self.info_by(deadline, &name).await {
                 Ok(info) => infos.push(info),
-                // It went away while the others were asked.
+                // It was removed while the others were asked.
                 Err(GroupError::UnknownGroup(_)) => {}
-                Err(GroupError::OwnedElsewhere(_)) => infos.push(self.stored_info(&name).await?),
                 Err(error) => return Err(error),
             }
         }
+        self.ask_other_nodes(&elsewhere, &mut infos).await;
         Ok(infos)
     }
 
-    fn describe_stored(&self, name: &GroupName, record: &GroupRecord) -> GroupInfo {
+    pub(super) fn describe_stored(&self, name: &GroupName, record: &GroupRecord) -> GroupInfo {
         let info = self.core.store.topic(&name.topic);
         let (first, tail) = info.map_or((1, 0), |info| (info.first_seq, info.tail_seq));
         let counts = self.registry.counts(name);
@@ -93,71 +103,18 @@ impl Bus {
     /// The current state of a group.
     pub async fn group(&self, topic: &str, group: &str) -> Result<GroupInfo, GroupError> {
         let name = self.name(topic, group)?;
-        if self.is_only_stored(&name) {
-            return self.stored_info(&name).await;
-        }
-        match self.registry.call(&name, Command::Describe).await {
-            Err(GroupError::OwnedElsewhere(_)) => self.stored_info(&name).await,
-            described => described,
-        }
-    }
-
-    /// A group as its record has it.
-    async fn stored_info(&self, name: &GroupName) -> Result<GroupInfo, GroupError> {
-        let (record, _) = self.record_of(name).await?;
-        Ok(self.describe_stored(name, &record))
-    }
-
-    /// Whether looking at the group would make this node its owner.
-    fn is_only_stored(&self, name: &GroupName) -> bool {
-        self.core.nodes.is_some() && !self.registry.is_running(name)
-    }
-
-    /// The record of a group, and the node that serves it.
-    async fn record_of(
-        &self,
-        name: &GroupName,
-    ) -> Result<(GroupRecord, Option<String>), GroupError> {
-        let unknown = || UnknownGroup {
-            topic: name.topic.clone(),
-            group: name.group.clone(),
-        };
-        let key = record_key(&name.topic, &name.group);
-        let stored = self.core.store.get(&key).await?.ok_or_else(unknown)?;
-        let record =
-            GroupRecord::from_bytes(&stored.value).map_err(|reason| GroupError::Damaged {
-                topic: name.topic.clone(),
-                group: name.group.clone(),
-                reason: reason.into(),
-            })?;
-        let current = self.core.store.incarnation(&name.topic);
-        if record.incarnation.is_some() && record.incarnation != current {
-            return Err(unknown().into());
-        }
-        let owner = record.owner.as_ref().filter(|owner| !owner.released);
-        let node = match (owner, &self.core.nodes) {
-            (Some(owner), Some(nodes)) => {
-                // Where the store is away, the node has no name here.
-                let _ = nodes.look(&key).await;
-                Some(nodes.describe(owner.node).await)
-            }
-            _ => None,
-        };
-        Ok((record, node))
+        self.info_by(Instant::now() + LINK_TIMEOUT, &name).await
     }
 
     /// Why nothing is flowing to a group.
     pub async fn explain(&self, topic: &str, group: &str) -> Result<Explanation, GroupError> {
         let name = self.name(topic, group)?;
-        if !self.is_only_stored(&name) {
-            match self.registry.call(&name, Command::Explain).await {
-                Err(GroupError::OwnedElsewhere(_)) => {}
-                explained => return explained,
-            }
+        let deadline = Instant::now() + LINK_TIMEOUT;
+        match self.ask_here(deadline, &name, Command::Explain).await {
+            Asked::Answered(explained) => explained,
+            Asked::Elsewhere => self.explain_elsewhere(deadline, &name, true).await,
+            Asked::Silent => self.explain_elsewhere(deadline, &name, false).await,
         }
-        let (record, node) = self.record_of(&name).await?;
-        let info = self.describe_stored(&name, &record);
-        Ok(Explanation::of_stored(info, node, self.core.monotonic_ms()))
     }
 
     /// The last settled position of a group.

@@ -86,7 +86,7 @@ pub(crate) struct Situation {
 }
 
 impl Explanation {
-    /// What can be said of a group that is not served here. `node` is the node that serves it.
+    /// What is known of a group by its record. `node` is the node that serves it and did not answer.
     pub(crate) fn of_stored(group: GroupInfo, node: Option<String>, now_ms: u64) -> Self {
         let situation = Situation {
             ready: 0,
@@ -98,7 +98,7 @@ impl Explanation {
         let reason = reason(&group, &situation);
         let sentence = match (&node, reason) {
             (Some(node), Reason::NoMembers) => format!(
-                "group {} of topic {} has {} to go and is served by the node {node}, which knows its members.",
+                "group {} of topic {} has {} to go and is served by the node {node}, which does not answer.",
                 group.group,
                 group.topic,
                 events(group.lag)

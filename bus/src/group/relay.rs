@@ -17,17 +17,22 @@
 //! A link that breaks says nothing about the members behind it: the owner keeps their leases until their deadlines, unless the
 //! relay said goodbye or its process is known to be gone. A relay that connects again, to the same owner or to the next one,
 //! reports what its members hold, and these leases go on.
+//!
+//! A node that has no members of a group and is asked about it asks the owner's node in turn, over a link that carries
+//! nothing but questions and answers (`question.rs`).
 
 mod errors;
 mod host;
 mod lingering;
 mod link;
+mod question;
 mod wire;
 
 pub(crate) use errors::{WireAckPublishError, WireGroupError, WireSettleError};
 pub(crate) use host::serve;
 pub(crate) use lingering::Lingering;
 pub use link::{LinkReceiver, LinkSender, NodeDialer, NodeLink};
+pub(crate) use question::AskedNodes;
 pub(crate) use wire::{
     FromOwner, FromRelay, Grant, Lease, WireCommand, WireEnded, WireHeld, WireJoin, WirePublished,
     WireReply, WireSettings, decode, encode,

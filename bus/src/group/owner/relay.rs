@@ -13,8 +13,8 @@ use crate::error::{AckPublishError, GroupError, OwnedElsewhere};
 use crate::group::Ended;
 use crate::group::ownership::Nodes;
 use crate::group::relay::{
-    FromOwner, FromRelay, LINK_SILENT, LINK_TIMEOUT, LinkReceiver, LinkSender, WireEnded, WireHeld,
-    WireJoin, WireSettings, decode, encode,
+    FromOwner, FromRelay, LINK_SILENT, LINK_TIMEOUT, LinkReceiver, LinkSender, NodeLink, WireEnded,
+    WireHeld, WireJoin, WireSettings, decode, encode,
 };
 use crate::group::start_at::StartAt;
 use crate::group::state::{GroupState, HeldLease, MemberId};
@@ -184,8 +184,11 @@ impl Owner {
     /// One turn of relaying, over one link.
     async fn relay(&mut self, elsewhere: &OwnedElsewhere) -> Relayed {
         self.relay_mut().owner.clone_from(&elsewhere.node);
-        let nodes = self.core.nodes.clone();
-        let Some((sender, mut receiver)) = dial(nodes, &elsewhere.node).await else {
+        let link = match &self.core.nodes {
+            Some(nodes) => nodes.dial(&elsewhere.node).await,
+            None => None,
+        };
+        let Some((sender, mut receiver)) = link.map(NodeLink::split) else {
             let error = GroupError::OwnedElsewhere(elsewhere.clone());
             self.fail_waiting(&error);
             return if self.members.is_empty() && self.retire() {
@@ -509,15 +512,4 @@ impl Owner {
     fn relay_mut(&mut self) -> &mut Relay {
         self.relay.get_or_insert_default()
     }
-}
-
-async fn dial(nodes: Option<Arc<Nodes>>, url: &str) -> Option<(LinkSender, LinkReceiver)> {
-    let nodes = nodes?;
-    let dialer = nodes.dialer()?;
-    let dialing = async {
-        let secret = nodes.secret().await?;
-        dialer.dial(url.to_owned(), secret).await.ok()
-    };
-    let link = tokio::time::timeout(LINK_TIMEOUT, dialing).await;
-    Some(link.ok()??.split())
 }

@@ -5,7 +5,7 @@ use super::record::{NODE_PREFIX, NodeRecord, OwnerRecord, node_key, parse_node_k
 use super::validity::Validity;
 use super::watch::{Standing, Watch};
 use super::{BEAT_MS, IDLE_BEAT_MS};
-use crate::group::relay::NodeDialer;
+use crate::group::relay::{LINK_TIMEOUT, NodeDialer, NodeLink};
 use prombus_store::LockExt;
 use prombus_store::{Batch, Change, Clock, Expect, Keyed, NodeBoot, ReadError, Store};
 use std::pin::Pin;
@@ -321,6 +321,23 @@ impl Nodes {
         let introduction = lock(&self.introduction);
         let (dialer, _) = introduction.links.as_ref()?;
         Some(dialer.clone())
+    }
+
+    /// A link to the node at a URL, in time; `None` where it cannot be reached.
+    pub(crate) async fn dial(&self, url: &str) -> Option<NodeLink> {
+        let dialer = self.dialer()?;
+        let dialing = async {
+            let secret = self.secret().await?;
+            dialer.dial(url.to_owned(), secret).await.ok()
+        };
+        tokio::time::timeout(LINK_TIMEOUT, dialing).await.ok()?
+    }
+
+    /// Where a node that has announced it is reached.
+    pub(crate) async fn url(&self, node: u64) -> Option<String> {
+        let stored = self.store.get(&node_key(node)).await.ok()??;
+        let record: NodeRecord = serde_json::from_slice(&stored.value).ok()?;
+        record.url
     }
 
     /// What the nodes on this store know each other by: the first one that needs it writes it down.

@@ -1,6 +1,7 @@
 //! The owner's side of a link: joins the group for each member behind it, passes leases on, and does what the members ask for.
 
 use super::lingering::{Lingering, LingeringKey};
+use super::question::answer_all;
 use super::wire::{
     FromOwner, FromRelay, Grant, Lease, WireCommand, WireEnded, WireJoin, WirePublished, WireReply,
     decode, encode,
@@ -73,7 +74,7 @@ pub(crate) async fn serve(core: Arc<Core>, registry: Arc<Registry>, link: NodeLi
         _,
     )) = decode(&hello)
     else {
-        return;
+        return answer_all(&core, &registry, hello, (sender, receiver)).await;
     };
     let via = Via { node, boot };
     let mut host = Host {
