@@ -17,7 +17,7 @@ pub(crate) use run::{Covered, IdEntry, IdRun, segments_of_name};
 pub(crate) use write::RunWriter;
 
 use crate::files::Files;
-use crate::filter::{self, Probe};
+use crate::filter::{self, HugeBytes, Probe};
 use crate::segment::index::IndexError;
 use crate::segment::sealed::Sealed;
 use prombus_store::RwLockExt;
@@ -57,7 +57,7 @@ pub(crate) struct IdSet {
 #[derive(Clone)]
 struct FilteredRun {
     run: Arc<IdRun>,
-    filter: Option<Arc<Vec<u8>>>,
+    filter: Option<Arc<HugeBytes>>,
 }
 
 impl ClientIds {
@@ -125,7 +125,7 @@ impl ClientIds {
 
     /// Puts a run in the place of those it was made of, or of the segments themselves if it was made of none. It is left out
     /// if one of them was dropped meanwhile.
-    pub(crate) fn install(&self, run: IdRun, filter: Option<Vec<u8>>, made_of: &[Arc<IdRun>]) {
+    pub(crate) fn install(&self, run: IdRun, filter: Option<HugeBytes>, made_of: &[Arc<IdRun>]) {
         self.has_stale_files.store(true, Ordering::Release);
         let filter = filter.map(Arc::new);
         let run = Arc::new(run);

@@ -1,6 +1,10 @@
 //! A blocked Bloom filter as plain bytes: it says "certainly not here" for nearly every name a segment does not hold,
 //! at the price of one cache line. There is no head; the number of blocks follows from the length.
 
+mod huge_bytes;
+
+pub(crate) use huge_bytes::HugeBytes;
+
 const BLOCK_BYTES: usize = 64;
 const BLOCK_BITS: usize = BLOCK_BYTES * 8;
 const BLOCK_WORDS: usize = BLOCK_BYTES / 8;
@@ -11,38 +15,42 @@ const PROBE_BITS: u32 = BLOCK_BITS.ilog2();
 
 /// The filter of these hashes, at about twelve bits for each. They must be well mixed in all their bits.
 pub(crate) fn build(hashes: &[u64]) -> Vec<u8> {
-    let mut filter = FilterBuilder::with_bits(hashes.len() * BITS_PER_HASH);
-    hashes.iter().for_each(|&hash| filter.insert(hash));
-    filter.into_bytes()
+    let mut filter = vec![0; bytes_of(hashes.len() * BITS_PER_HASH)];
+    hashes.iter().for_each(|&hash| insert(&mut filter, hash));
+    filter
 }
 
 /// A filter that gets its hashes one by one.
 pub(crate) struct FilterBuilder {
-    filter: Vec<u8>,
+    filter: HugeBytes,
 }
 
 impl FilterBuilder {
     /// Room for `most` hashes at so many bits each; `None` where that takes more than `limit_bytes`.
     pub(crate) fn new(most: usize, bits_per_hash: usize, limit_bytes: usize) -> Option<Self> {
-        let bits = most.checked_mul(bits_per_hash)?;
-        (bits.div_ceil(BLOCK_BITS) * BLOCK_BYTES <= limit_bytes).then(|| Self::with_bits(bits))
-    }
-
-    fn with_bits(bits: usize) -> Self {
-        Self {
-            filter: vec![0; bits.div_ceil(BLOCK_BITS) * BLOCK_BYTES],
-        }
+        let bytes = bytes_of(most.checked_mul(bits_per_hash)?);
+        (bytes <= limit_bytes).then(|| Self {
+            filter: HugeBytes::zeroed(bytes),
+        })
     }
 
     pub(crate) fn insert(&mut self, hash: u64) {
-        let start = block_start(hash, self.filter.len() / BLOCK_BYTES);
-        for bit in probes(hash) {
-            self.filter[start + bit / 8] |= 1 << (bit % 8);
-        }
+        insert(&mut self.filter, hash);
     }
 
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> HugeBytes {
         self.filter
+    }
+}
+
+fn bytes_of(bits: usize) -> usize {
+    bits.div_ceil(BLOCK_BITS) * BLOCK_BYTES
+}
+
+fn insert(filter: &mut [u8], hash: u64) {
+    let start = block_start(hash, filter.len() / BLOCK_BYTES);
+    for bit in probes(hash) {
+        filter[start + bit / 8] |= 1 << (bit % 8);
     }
 }
 

@@ -10,6 +10,7 @@
 //! ```
 
 use crate::files::{File, Files};
+use crate::filter::HugeBytes;
 use crate::segment::index::IndexError;
 use crate::segment::sealed::Sealed;
 use std::ops::RangeInclusive;
@@ -165,12 +166,14 @@ impl IdRun {
     }
 
     /// The filter, which was checked when the run was opened.
-    pub(super) fn load_filter(&self) -> Result<Option<Vec<u8>>, IndexError> {
+    pub(super) fn load_filter(&self) -> Result<Option<HugeBytes>, IndexError> {
         if self.filter_bytes == 0 {
             return Ok(None);
         }
         let at = BLOCKS_AT + self.fences.len() as u64 * (BLOCK_BYTES as u64 + 8);
-        self.read_exactly(at, self.filter_bytes).map(Some)
+        let mut filter = HugeBytes::zeroed(self.filter_bytes());
+        self.fill_exactly(&mut filter, at)?;
+        Ok(Some(filter))
     }
 
     /// Whether the run was made of what `segment` holds now, if it says to stand for it.
@@ -254,11 +257,14 @@ impl IdRun {
 
     fn read_exactly(&self, at: u64, bytes: u64) -> Result<Vec<u8>, IndexError> {
         let mut buffer = vec![0; bytes as usize];
-        let read = self.file.read_at(&mut buffer, at)?;
-        if read < buffer.len() {
-            return Err(IndexError::Damaged);
-        }
+        self.fill_exactly(&mut buffer, at)?;
         Ok(buffer)
+    }
+
+    fn fill_exactly(&self, buffer: &mut [u8], at: u64) -> Result<(), IndexError> {
+        let read = self.file.read_at(buffer, at)?;
+        let is_whole = read == buffer.len();
+        is_whole.then_some(()).ok_or(IndexError::Damaged)
     }
 }
 

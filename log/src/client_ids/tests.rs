@@ -20,7 +20,7 @@ fn written(
     files: &FaultFiles,
     entries: &[IdEntry],
     limit_bytes: usize,
-) -> (IdRun, Option<Vec<u8>>) {
+) -> (IdRun, Option<HugeBytes>) {
     let most = entries.len() as u64;
     let mut writer = RunWriter::create(files, LOG_ID, 10..=20, most, limit_bytes).unwrap();
     entries
@@ -60,7 +60,8 @@ proptest! {
         let (run, filter) = written(&files, &entries, limit);
         prop_assert_eq!(run.entries as usize, entries.len());
         let opened = IdRun::open(&files, run.name(), LOG_ID).unwrap();
-        prop_assert_eq!(opened.load_filter().unwrap().unwrap_or_default(), filter.clone().unwrap_or_default());
+        let loaded = opened.load_filter().unwrap();
+        prop_assert_eq!(loaded.as_deref(), filter.as_deref());
         for hash in entries.iter().map(|entry| entry.hash).chain([other, 0, u64::MAX]) {
             let of_hash = entries.iter().filter(|entry| entry.hash == hash);
             let expected: Vec<u64> = of_hash.map(|entry| entry.segment).collect();

@@ -5,7 +5,7 @@ use super::run::{
     checksum_of, run_name,
 };
 use crate::files::{File, Files};
-use crate::filter::FilterBuilder;
+use crate::filter::{FilterBuilder, HugeBytes};
 use crate::segment::index::IndexError;
 use crate::segment::unfinished;
 use std::io;
@@ -93,7 +93,7 @@ impl RunWriter {
         mut self,
         files: &dyn Files,
         covered: &[Covered],
-    ) -> io::Result<(IdRun, Option<Vec<u8>>)> {
+    ) -> io::Result<(IdRun, Option<HugeBytes>)> {
         self.close_block()?;
         self.flush()?;
         let fences: Vec<u8> = self
