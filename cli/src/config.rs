@@ -3,6 +3,7 @@
 //! All three sources become one tree before it is read, so each of them may set everything, and a key that nobody
 //! knows is an error that names it and where it came from.
 
+mod advertise;
 mod environment;
 pub(crate) mod listen;
 mod projectors;
@@ -32,6 +33,9 @@ pub(crate) struct Config {
     /// Where it listens.
     #[serde(deserialize_with = "listen::deserialize")]
     pub(crate) listen: Vec<SocketAddr>,
+    /// Where other nodes of a shared store reach this one; `None`: at the first address it listens on.
+    #[serde(deserialize_with = "advertise::deserialize")]
+    pub(crate) advertise: Option<String>,
     /// Where the events are kept.
     pub(crate) store: String,
     /// Whether the first publish to a topic makes it.
@@ -77,6 +81,7 @@ impl Default for Config {
         let gateway = prombus_gateway::GatewayOptions::default();
         Self {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 8090))],
+            advertise: None,
             store: "file:./prombus-data".to_owned(),
             auto_create_topics: true,
             insecure: false,

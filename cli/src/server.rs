@@ -17,7 +17,7 @@ use crate::{jwks, store};
 use anyhow::Context;
 use prombus::{Bus, BusOptions, Clock, Limits, SystemClock};
 use prombus_gateway::auth::Authenticator;
-use prombus_gateway::{Gateway, GatewayOptions, Server, Tls};
+use prombus_gateway::{Gateway, GatewayOptions, NodeLinks, Server, Tls};
 use std::future::Future;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -56,6 +56,7 @@ where
         };
         let gateway = Gateway::new(bus.clone(), authenticator(config).await?, options)?;
         let tls = config.tls.clone().map(Tls::load).transpose()?;
+        let links = NodeLinks::new(tls.clone());
         let server = Server::bind(gateway.clone(), &config.listen).await.context(
             "another server may be running there: stop it, or choose another address with --listen",
         )?;
@@ -63,7 +64,7 @@ where
             Some(tls) => server.with_tls(tls),
             None => server,
         };
-        cluster::introduce(config, &server.addresses()?, &bus);
+        cluster::introduce(config, &server.addresses()?, links, &bus);
         let signals = signals::listen().context("cannot listen for signals")?;
         let projectors = projectors::start(&bus, config.projectors)?;
         let mirror = mirror::start(&bus, &config.store)?;

@@ -5,6 +5,7 @@ use crate::api_error::ApiError;
 use crate::gateway::Gateway;
 use crate::http::{Body, Request, Response};
 use crate::session::NextSession;
+use crate::tls::Tls;
 use crate::transport::Transport;
 use hyper::header::HeaderValue;
 use hyper::upgrade::{OnUpgrade, Parts, Upgraded};
@@ -83,9 +84,19 @@ async fn serve(gateway: Arc<Gateway>, on_upgrade: OnUpgrade) {
     tokio::join!(carrying, serving);
 }
 
-/// Opens links by TCP, or by TLS where a node says so.
-#[derive(Debug, Default)]
-pub struct NodeLinks;
+/// Opens links by TCP, or by TLS where the URL of a node says so.
+#[derive(Debug)]
+pub struct NodeLinks {
+    tls: Option<Arc<Tls>>,
+}
+
+impl NodeLinks {
+    /// Links that present the certificate of this server to nodes that ask for one.
+    #[must_use]
+    pub fn new(tls: Option<Arc<Tls>>) -> Self {
+        Self { tls }
+    }
+}
 
 impl NodeDialer for NodeLinks {
     fn dial(
@@ -93,14 +104,15 @@ impl NodeDialer for NodeLinks {
         url: String,
         secret: String,
     ) -> Pin<Box<dyn Future<Output = Result<NodeLink, String>> + Send>> {
+        let tls = self.tls.clone();
         Box::pin(async move {
-            let dialed = dial(&url, &secret).await;
+            let dialed = dial(&url, &secret, tls.as_deref()).await;
             dialed.map_err(|error| format!("cannot reach the node {url}: {error}"))
         })
     }
 }
 
-async fn dial(url: &str, secret: &str) -> io::Result<NodeLink> {
+async fn dial(url: &str, secret: &str, tls: Option<&Tls>) -> io::Result<NodeLink> {
     let invalid = |reason: &str| io::Error::new(io::ErrorKind::InvalidInput, reason);
     let (scheme, address) = url.split_once("://").ok_or_else(|| invalid("not a URL"))?;
     let tcp = TcpStream::connect(address).await?;
@@ -114,19 +126,25 @@ async fn dial(url: &str, secret: &str) -> io::Result<NodeLink> {
         .trim_end_matches(']')
         .to_owned();
     let name = ServerName::try_from(host).map_err(|_| invalid("not a host"))?;
-    let tls = connector()?.connect(name, tcp).await?;
-    begin(tls, address, secret).await
+    let stream = connector(tls)?.connect(name, tcp).await?;
+    begin(stream, address, secret).await
 }
 
-/// TLS that trusts whom this machine trusts.
-fn connector() -> io::Result<TlsConnector> {
+/// TLS with the authorities that this machine trusts.
+fn connector(tls: Option<&Tls>) -> io::Result<TlsConnector> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let config = ClientConfig::builder_with_provider(Arc::new(provider::default_provider()))
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match tls.map(Tls::identity).transpose() {
+        Ok(None) => builder.with_no_client_auth(),
+        Ok(Some((chain, key))) => builder
+            .with_client_auth_cert(chain, key)
+            .map_err(io::Error::other)?,
+        Err(error) => return Err(io::Error::other(error)),
+    };
     Ok(TlsConnector::from(Arc::new(config)))
 }
 

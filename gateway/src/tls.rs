@@ -116,6 +116,13 @@ impl Tls {
         acceptor.accept(stream).await
     }
 
+    /// The certificate with its chain and its key, to present to other nodes.
+    pub(crate) fn identity(
+        &self,
+    ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
+        self.state().files.identity(&self.config)
+    }
+
     fn is_check_due(&self, now_ms: u64) -> bool {
         let mut state = self.state();
         let is_due = state
@@ -184,16 +191,24 @@ impl Files {
             }
             _ => builder.with_no_client_auth(),
         };
-        let chain = certificates(&config.cert, &self.cert)?;
-        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|_| TlsError::Empty {
-            path: config.key.clone(),
-            expected: "private key",
-        })?;
+        let (chain, key) = self.identity(config)?;
         let mut server = builder
             .with_single_cert(chain, key)
             .map_err(|error| invalid(&config.cert, &error))?;
         server.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(server)))
+    }
+
+    fn identity(
+        &self,
+        config: &TlsConfig,
+    ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
+        let chain = certificates(&config.cert, &self.cert)?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|_| TlsError::Empty {
+            path: config.key.clone(),
+            expected: "private key",
+        })?;
+        Ok((chain, key))
     }
 }
 

@@ -20,6 +20,9 @@ pub(super) struct Serve {
     /// [default: 127.0.0.1:8090]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     listen: Vec<String>,
+    /// The URL at which other nodes of a shared store reach this one [default: the first address it listens on]
+    #[arg(long, value_name = "URL")]
+    advertise: Option<String>,
     /// Where the events are kept: memory:, file:PATH, nats://HOST:PORT/STREAM or mongodb://HOST:PORT/DATABASE
     /// [default: file:./prombus-data]
     #[arg(long, value_name = "URL")]
@@ -68,6 +71,9 @@ impl Serve {
         let mut flags = Table::new();
         if !self.listen.is_empty() {
             flags.insert("listen".to_owned(), self.listen.clone().into());
+        }
+        if let Some(url) = &self.advertise {
+            flags.insert("advertise".to_owned(), url.clone().into());
         }
         if let Some(store) = &self.store {
             flags.insert("store".to_owned(), store.clone().into());

@@ -8,21 +8,34 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Tells the other nodes where this one listens. Does nothing where the store is not shared.
-pub(super) fn introduce(config: &Config, addresses: &[SocketAddr], bus: &Bus) {
+/// Announces to the other nodes where this one is reached. Does nothing where the store is not shared.
+pub(super) fn introduce(config: &Config, addresses: &[SocketAddr], links: NodeLinks, bus: &Bus) {
+    if let (Some(address), Some(me)) = (addresses.first(), bus.store().shared_as()) {
+        let probe = ProcessProbe::start(me.boot);
+        bus.introduce_node(url(config, *address), Arc::new(probe));
+        match fresh_secret() {
+            Some(secret) => bus.link_nodes(Arc::new(links), secret),
+            None => tracing::warn!("no random numbers: members are not relayed to other nodes"),
+        }
+    }
+}
+
+fn url(config: &Config, address: SocketAddr) -> String {
+    if let Some(url) = &config.advertise {
+        return url.clone();
+    }
     let scheme = if config.tls.is_some() {
         "https"
     } else {
         "http"
     };
-    if let (Some(address), Some(me)) = (addresses.first(), bus.store().shared_as()) {
-        let probe = ProcessProbe::start(me.boot);
-        bus.introduce_node(format!("{scheme}://{address}"), Arc::new(probe));
-        match fresh_secret() {
-            Some(secret) => bus.link_nodes(Arc::new(NodeLinks), secret),
-            None => tracing::warn!("no random numbers: members are not relayed to other nodes"),
-        }
+    let url = format!("{scheme}://{address}");
+    if address.ip().is_unspecified() {
+        tracing::warn!(
+            "{url} is announced to the other nodes, which is no address of this machine; set --advertise to a URL that they reach"
+        );
     }
+    url
 }
 
 /// What nodes know each other by, on a store that has no such secret yet.

@@ -6,10 +6,14 @@
     reason = "other processes are timed, and what it took is printed"
 )]
 
+use crate::edge::certificates;
 use crate::nats_servers::Servers;
-use crate::server::{PATIENCE, Server};
+use crate::ports::free_ports;
+use crate::server::{PATIENCE, Server, prombus};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::fs;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -193,6 +197,82 @@ fn a_server_that_ends_leaves_its_groups_to_the_other_at_once() {
         }
     }
     assert!(!delivered.contains(&held[0]), "it was acknowledged");
+}
+
+#[test]
+fn nodes_that_ask_for_client_certificates_are_linked_by_their_own() {
+    let servers = Servers::start(1, "");
+    let shared = TempDir::new().expect("a folder");
+    certificates(shared.path());
+    let store = format!("nats://{}/orders?copy=copy", servers.hosts());
+    let config = "[tls]\ncert = \"server.pem\"\nkey = \"server.key\"\nclient_ca = \"ca.pem\"\n\
+        [auth.clients]\nclient = [\"publish:**\", \"subscribe:**\", \"admin:**\"]\n";
+    let start = || {
+        let folder = Arc::new(TempDir::new().expect("a folder"));
+        for file in fs::read_dir(shared.path()).expect("files").flatten() {
+            fs::copy(file.path(), folder.path().join(file.file_name())).expect("copied");
+        }
+        fs::write(folder.path().join("prombus.toml"), config).expect("written");
+        let port = free_ports(1)[0];
+        let (listen, advertise) = (format!(":{port}"), format!("localhost:{port}"));
+        let advertise = format!("https://{advertise}");
+        let arguments = [
+            "serve",
+            "--listen",
+            &listen,
+            "--advertise",
+            &advertise,
+            "--store",
+            &store,
+        ];
+        let mut command = prombus(folder.path(), &arguments);
+        command.env("SSL_CERT_FILE", shared.path().join("ca.pem"));
+        (Server::ready(command, folder), advertise)
+    };
+    let (one, two) = (start(), start());
+    let with_identity = |url: &str, command: &[&str]| {
+        let options = [
+            "--url",
+            url,
+            "--ca",
+            "ca.pem",
+            "--client-cert",
+            "client.pem",
+            "--client-key",
+            "client.key",
+        ];
+        prombus(shared.path(), &[command, &options].concat())
+    };
+    let published = with_identity(&two.1, &["pub", "orders", "1"]).output();
+    assert!(published.expect("it runs").status.success());
+    // One node owns the group, the other one knows its member only through a link.
+    let mut member = with_identity(
+        &one.1,
+        &["sub", "orders", "--group", "g", "--from", "earliest"],
+    );
+    let mut member = member.stdout(Stdio::null()).spawn().expect("it starts");
+    let began = Instant::now();
+    loop {
+        let info = with_identity(&two.1, &["group", "info", "orders", "g", "--json"]).output();
+        let info = String::from_utf8(info.expect("it runs").stdout).expect("text");
+        let info: Value = serde_json::from_str(&info).unwrap_or_default();
+        if info["group"]["members"]
+            .as_array()
+            .is_some_and(|all| all.len() == 1)
+        {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{info}: {}", two.0.logged());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    member.kill().expect("it is killed");
+    member.wait().expect("it ended");
+    let listed = with_identity(&two.1, &["nodes", "--json"]).output();
+    let listed = String::from_utf8(listed.expect("it runs").stdout).expect("text");
+    assert!(
+        listed.contains(&one.1) && listed.contains(&two.1),
+        "{listed}"
+    );
 }
 
 /// Waits until the acknowledgements are in the group's record, which the other server sees.

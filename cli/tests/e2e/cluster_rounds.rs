@@ -1,6 +1,7 @@
 //! Three NATS servers, three nodes, publishers and consumers on all of them, over HTTP and over WebSockets, one group, and rounds
-//! of faults from a seed: nodes that are killed, stopped for a while or ended, NATS servers that are killed or stopped, and nodes whose
-//! connections to NATS are cut, stalled or half-open for a while. Nothing that was acknowledged is lost, no event is in two hands,
+//! of faults from a seed: nodes that are killed, stopped for a while or ended, NATS servers that are killed or stopped, and
+//! connections that are cut, stalled or half-open for a while: of a node to NATS, of a NATS server to the nodes, and of a node
+//! to the others. Nothing that was acknowledged is lost, no event is in two hands,
 //! and all is settled in the end. `PROMBUS_CLUSTER_ROUNDS` says how many rounds, `PROMBUS_CLUSTER_SEED` which.
 #![allow(
     clippy::disallowed_methods,
@@ -27,18 +28,20 @@ const NODES: usize = 3;
 const LEASE: Duration = Duration::from_secs(6);
 /// How long a node or a NATS server is stopped; longer than an ownership lasts.
 const STOPPED: Duration = Duration::from_secs(5);
-/// How long nothing passes between a node and NATS, at least; up to twice that.
+/// How long nothing passes through proxies, at least; up to twice that.
 const CUT_MS: u64 = 2_500;
 /// So many that no event dies of it when faults end some of its deliveries and a member gives it back as well.
 const MAX_ATTEMPTS: &str = "20";
 /// How many kinds of faults there are.
-const KINDS: u64 = 5;
+const KINDS: u64 = 7;
 /// How long everything may take to come to rest in the end.
 const REST: Duration = Duration::from_secs(120);
 
 /// What the threads share.
 struct Lab {
     urls: Vec<String>,
+    /// What the nodes announce to each other: the URLs of the proxies before them.
+    advertised: Vec<String>,
     is_over: AtomicBool,
     is_published: AtomicBool,
     acknowledged: Mutex<BTreeSet<String>>,
@@ -207,13 +210,23 @@ async fn consume_by_socket(lab: &Lab, node: usize, mut random: Random) {
     }
 }
 
-fn start(proxies: &[CuttingProxy], folder: &Arc<TempDir>, address: &str) -> Server {
+fn start(proxies: &Proxies, folder: &Arc<TempDir>, address: &str) -> Server {
     let hosts: Vec<String> = proxies
+        .nats
         .iter()
         .map(|proxy| format!("127.0.0.1:{}", proxy.port))
         .collect();
     let store = format!("nats://{}/orders?replicas=3&copy=copy", hosts.join(","));
-    let arguments = ["serve", "--listen", address, "--store", &store];
+    let advertised = proxies.advertised();
+    let arguments = [
+        "serve",
+        "--listen",
+        address,
+        "--advertise",
+        &advertised,
+        "--store",
+        &store,
+    ];
     Server::ready(prombus(folder.path(), &arguments), folder.clone())
 }
 
@@ -227,7 +240,7 @@ fn owner(lab: &Lab, asked: usize) -> Option<usize> {
     let text = response.body_mut().read_to_string().ok()?;
     let explained: Value = serde_json::from_str(&text).ok()?;
     let node = explained["node"].as_str()?;
-    lab.urls.iter().position(|url| url == node)
+    lab.advertised.iter().position(|url| url == node)
 }
 
 /// Waits until another node serves the group; how long that took.
@@ -242,11 +255,43 @@ fn take_over(lab: &Lab, from: usize, since: Instant) -> Duration {
     since.elapsed()
 }
 
-/// The processes, and what is between them: a proxy from each node to each NATS server.
+/// What is between a node and the rest.
+struct Proxies {
+    /// From the node to each NATS server.
+    nats: Vec<CuttingProxy>,
+    /// From the other nodes to this one.
+    link: CuttingProxy,
+}
+
+impl Proxies {
+    fn start(servers: &Servers, node_port: u16) -> Self {
+        let nats = servers.ports().into_iter();
+        Self {
+            nats: nats.map(CuttingProxy::start).collect(),
+            link: CuttingProxy::start(node_port),
+        }
+    }
+
+    fn advertised(&self) -> String {
+        format!("http://127.0.0.1:{}", self.link.port)
+    }
+}
+
+/// The processes, and what is between them.
 struct Machines {
     servers: Servers,
-    proxies: Vec<Vec<CuttingProxy>>,
+    proxies: Vec<Proxies>,
     nodes: Vec<Option<Server>>,
+}
+
+/// Lets something else happen to connections for a while; says what.
+fn cut(proxies: &[&CuttingProxy], random: &mut Random) -> String {
+    let way = [Way::Cut, Way::Stalled, Way::HalfOpen][random.below(3) as usize];
+    let lasts = Duration::from_millis(CUT_MS + random.below(CUT_MS));
+    proxies.iter().for_each(|proxy| proxy.set(way));
+    std::thread::sleep(lasts);
+    proxies.iter().for_each(|proxy| proxy.set(Way::Open));
+    format!("{way:?} for {lasts:?}")
 }
 
 /// One fault, and what it took to get over it.
@@ -265,15 +310,20 @@ fn fault(lab: &Lab, random: &mut Random, kind: u64, machines: &mut Machines) -> 
         other
     };
     let is_owner = owner_now == Some(at);
+    let role = if is_owner {
+        "the owner"
+    } else {
+        "which relays"
+    };
     let since = Instant::now();
     let took = |lab: &Lab| {
         if is_owner {
             format!(
-                "node {at}, the owner; another one after {:?}",
+                "node {at}, {role}; another one after {:?}",
                 take_over(lab, at, since)
             )
         } else {
-            format!("node {at}, which relays")
+            format!("node {at}, {role}")
         }
     };
     match kind {
@@ -302,32 +352,34 @@ fn fault(lab: &Lab, random: &mut Random, kind: u64, machines: &mut Machines) -> 
             format!("SIGTERM of {took}")
         }
         3 => {
-            let way = [Way::Cut, Way::Stalled, Way::HalfOpen][random.below(3) as usize];
-            let lasts = Duration::from_millis(CUT_MS + random.below(CUT_MS));
-            proxies[at].iter().for_each(|proxy| proxy.set(way));
-            std::thread::sleep(lasts);
-            proxies[at].iter().for_each(|proxy| proxy.set(Way::Open));
-            let whom = if is_owner {
-                "the owner"
-            } else {
-                "which relays"
-            };
-            format!("{way:?} for {lasts:?} between NATS and node {at}, {whom}")
+            let all: Vec<&CuttingProxy> = proxies[at].nats.iter().collect();
+            format!("{} between NATS and node {at}, {role}", cut(&all, random))
         }
-        _ => {
+        4 => {
             let server = random.below(3) as usize;
-            if random.below(2) == 0 {
-                servers.signal(server, "STOP");
-                std::thread::sleep(STOPPED);
-                servers.signal(server, "CONT");
-                return format!("SIGSTOP of NATS server {server}");
-            }
-            servers.kill(server);
-            std::thread::sleep(Duration::from_secs(1));
-            servers.restart(server);
-            format!("SIGKILL of NATS server {server}")
+            let all: Vec<&CuttingProxy> = proxies.iter().map(|node| &node.nats[server]).collect();
+            format!("{} before NATS server {server}", cut(&all, random))
         }
+        5 => format!(
+            "{} before node {at}, {role}",
+            cut(&[&proxies[at].link], random)
+        ),
+        _ => fault_of_nats(random, servers),
     }
+}
+
+fn fault_of_nats(random: &mut Random, servers: &mut Servers) -> String {
+    let server = random.below(3) as usize;
+    if random.below(2) == 0 {
+        servers.signal(server, "STOP");
+        std::thread::sleep(STOPPED);
+        servers.signal(server, "CONT");
+        return format!("SIGSTOP of NATS server {server}");
+    }
+    servers.kill(server);
+    std::thread::sleep(Duration::from_secs(1));
+    servers.restart(server);
+    format!("SIGKILL of NATS server {server}")
 }
 
 fn address(url: &str) -> &str {
@@ -368,8 +420,9 @@ fn check_hands(lab: &Lab) -> usize {
     deliveries
 }
 
-fn new_lab(nodes: &[Option<Server>]) -> Arc<Lab> {
+fn new_lab(nodes: &[Option<Server>], proxies: &[Proxies]) -> Arc<Lab> {
     Arc::new(Lab {
+        advertised: proxies.iter().map(Proxies::advertised).collect(),
         urls: nodes
             .iter()
             .flatten()
@@ -419,25 +472,21 @@ fn a_group_on_three_nodes_gets_over_faults_of_all_kinds() {
         number("PROMBUS_CLUSTER_SEED", 1),
     );
     let servers = Servers::start(3, "");
-    let proxies: Vec<Vec<CuttingProxy>> = (0..NODES)
-        .map(|_| {
-            servers
-                .ports()
-                .into_iter()
-                .map(CuttingProxy::start)
-                .collect()
-        })
+    let ports = free_ports(NODES);
+    let proxies: Vec<Proxies> = ports
+        .iter()
+        .map(|port| Proxies::start(&servers, *port))
         .collect();
     let folders: Vec<Arc<TempDir>> = (0..NODES)
         .map(|_| Arc::new(TempDir::new().expect("a folder")))
         .collect();
     let mut nodes: Vec<Option<Server>> = Vec::new();
-    for ((folder, proxies), port) in folders.iter().zip(&proxies).zip(free_ports(NODES)) {
+    for ((folder, proxies), port) in folders.iter().zip(&proxies).zip(ports) {
         let address = format!("127.0.0.1:{port}");
         nodes.push(Some(start(proxies, folder, &address)));
     }
     make_group(nodes[0].as_ref().expect("a node"));
-    let lab = new_lab(&nodes);
+    let lab = new_lab(&nodes, &proxies);
     let mut random = Random::seeded(seed);
     let threads = start_clients(&lab, &mut random);
     let mut machines = Machines {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 /// Puts an authority, a server's and a client's certificate into a folder.
-fn certificates(folder: &Path) {
+pub(crate) fn certificates(folder: &Path) {
     let mut params = CertificateParams::new(Vec::new()).expect("parameters");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority_key = KeyPair::generate().expect("a key");
