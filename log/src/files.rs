@@ -1,10 +1,11 @@
 //! The seam to the disk: everything the log asks of a folder of files, and nothing else, so that tests can put a lying
-//! disk underneath. [`OsFiles`] is the real one, [`fault`] the lying one.
+//! disk underneath. [`OsFiles`] is the real one; the feature `fault` has one that loses and tears writes.
 
 use std::io;
 use std::sync::Arc;
 
 mod bounded;
+#[cfg(any(test, feature = "fault"))]
 pub mod fault;
 mod fence;
 mod os;

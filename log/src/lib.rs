@@ -44,7 +44,9 @@ mod writer;
 pub use completion::Commit;
 pub use copy::Applied;
 pub use damage::MAX_FINDINGS;
-pub use files::{FencedFiles, File, Files, OsFiles, OverlayFiles, TrackedFiles, fault};
+#[cfg(any(test, feature = "fault"))]
+pub use files::fault;
+pub use files::{FencedFiles, File, Files, OsFiles, OverlayFiles, TrackedFiles};
 pub use log::{Log, LogStats};
 pub use options::{Listener, LogOptions, Role};
 pub use recovery::{CutTail, OpenError, OpenReport};

@@ -21,6 +21,7 @@ pub mod nats;
 mod queue;
 mod runner;
 mod shared_log;
+#[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 mod snapshot;
 mod state;

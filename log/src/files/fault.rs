@@ -6,17 +6,15 @@
 mod content;
 mod file;
 mod names;
-mod seeded;
 #[cfg(test)]
 mod tests;
-
-pub use seeded::Seeded;
 
 use super::{File, Files};
 use content::Content;
 use file::FaultFile;
 use names::Names;
 use prombus_store::LockExt;
+use prombus_store::conformance::Random;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -53,7 +51,9 @@ impl FaultFiles {
     /// handle on this folder fails from now on, and no fault is set on the new one.
     pub fn crash(&self, seed: u64) -> Self {
         let names = self.disk.end();
-        Self::of(State::with(names.after_power_loss(&mut Seeded::new(seed))))
+        Self::of(State::with(
+            names.after_power_loss(&mut Random::seeded(seed)),
+        ))
     }
 
     /// The folder as the next process finds it when this one is killed: everything written is there, though what was

@@ -5,8 +5,9 @@ use crate::fixture::START_MS;
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::read_all;
 use crate::seeds;
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
 use prombus_log::{Applied, Log, LogOptions, OpenError, Role};
+use prombus_store::conformance::Random;
 use prombus_store::{
     Batch, Change, CommitError, EventOutcome, Expect, IfExists, ManualClock, TopicOptions,
 };
@@ -53,44 +54,44 @@ fn put_topic(topic: &str, if_exists: IfExists) -> Change {
     }
 }
 
-fn some_run(random: &mut Seeded, number: u64) -> Run {
+fn some_run(random: &mut Random, number: u64) -> Run {
     let mut batches = Vec::new();
-    for _ in 0..=random.below(4) {
+    for _ in 0..=random.index(4) {
         let mut plan = Plan {
-            atomic: random.below(2) == 0,
+            atomic: random.index(2) == 0,
             ..Plan::default()
         };
-        let topic = TOPICS[random.below(TOPICS.len())];
-        match random.below(12) {
+        let topic = TOPICS[random.index(TOPICS.len())];
+        match random.index(12) {
             0 => plan.changes.push(Change::DeleteTopic {
                 topic: topic.into(),
             }),
             1 => plan.changes.push(Change::Trim {
                 topic: topic.into(),
-                first_seq: random.below(40) as u64,
+                first_seq: random.index(40) as u64,
             }),
             2..6 => plan.changes.push(Change::Put {
-                key: format!("k{}", random.below(4)).into(),
-                value: vec![number as u8; random.below(50)].into(),
+                key: format!("k{}", random.index(4)).into(),
+                value: vec![number as u8; random.index(50)].into(),
                 // Some of them are refused, here as everywhere.
-                expect: match random.below(3) {
-                    0 => Expect::Version(random.below(6) as u64),
+                expect: match random.index(3) {
+                    0 => Expect::Version(random.index(6) as u64),
                     _ => Expect::Any,
                 },
             }),
             8 => plan.changes.push(Change::Delete {
-                key: format!("k{}", random.below(4)).into(),
+                key: format!("k{}", random.index(4)).into(),
                 expect: Expect::Any,
             }),
             6..8 => plan.changes.push(put_topic(topic, IfExists::Keep)),
             _ => {}
         }
-        for _ in 0..random.below(6) {
-            let topic = TOPICS[random.below(TOPICS.len())];
-            let payload = format!("\"{}\"", "x".repeat(random.below(80)));
+        for _ in 0..random.index(6) {
+            let topic = TOPICS[random.index(TOPICS.len())];
+            let payload = format!("\"{}\"", "x".repeat(random.index(80)));
             let event = PlannedEvent::new(topic, payload);
-            plan.events.push(match random.below(3) {
-                0 => event.with_id(format!("id-{}", random.below(30))),
+            plan.events.push(match random.index(3) {
+                0 => event.with_id(format!("id-{}", random.index(30))),
                 _ => event,
             });
         }
@@ -120,7 +121,7 @@ fn seen(log: &Log) -> Vec<String> {
             "{name} {} {first_seq} {tail_seq}",
             topic.incarnation
         ));
-        let events = read_all(log, name, &mut Seeded::new(1));
+        let events = read_all(log, name, &mut Random::seeded(1));
         lines.extend(events.iter().map(|event| event.json().to_owned()));
     }
     let keyed = log.list("").into_iter();
@@ -131,9 +132,9 @@ fn seen(log: &Log) -> Vec<String> {
 #[test]
 fn after_a_crash_the_position_and_its_batches_are_there_together_or_not_at_all() {
     seeds::run(30, |seed| {
-        let mut random = Seeded::new(seed);
+        let mut random = Random::seeded(seed);
         let runs: Vec<Run> = (0..60).map(|at| some_run(&mut random, at)).collect();
-        let segment_bytes = [600, 3000, 1 << 20][random.below(3)];
+        let segment_bytes = [600, 3000, 1 << 20][random.index(3)];
         let mut disk = Arc::new(FaultFiles::new());
         let mut log = open(&disk, segment_bytes);
         // What a copy showed at each position, and what became of the batches that led there.
@@ -149,9 +150,9 @@ fn after_a_crash_the_position_and_its_batches_are_there_together_or_not_at_all()
                 None => drop(shown.insert(next, now)),
             }
             next += 1;
-            if random.below(8) == 0 && crashes < 12 {
+            if random.index(8) == 0 && crashes < 12 {
                 crashes += 1;
-                let after = match random.below(3) {
+                let after = match random.index(3) {
                     0 => disk.process_crash(),
                     _ => disk.crash(random.number()),
                 };
@@ -176,7 +177,7 @@ fn after_a_crash_the_position_and_its_batches_are_there_together_or_not_at_all()
 #[test]
 fn copies_of_the_same_runs_hold_the_same() {
     seeds::run(10, |seed| {
-        let mut random = Seeded::new(seed);
+        let mut random = Random::seeded(seed);
         let runs: Vec<Run> = (0..80).map(|at| some_run(&mut random, at)).collect();
         let mut all = Vec::new();
         for segment_bytes in [500, 1 << 20] {

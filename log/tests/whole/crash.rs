@@ -1,4 +1,4 @@
-//! Seeded scripts with crashes at any operation, held against a model.
+//! Random scripts with crashes at any operation, held against a model.
 //!
 //! The log is one active of commits, so after a crash it holds exactly the first so many of the units that were
 //! submitted, and never fewer than were acknowledged. A unit is an atomic batch, the changes of any other batch, or

@@ -2,8 +2,8 @@
 
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::read_all;
-use prombus_log::fault::Seeded;
 use prombus_log::{Log, LogOptions, OsFiles};
+use prombus_store::conformance::Random;
 use prombus_store::{ReadLimit, TopicOptions};
 use std::path::Path;
 use std::process::Command;
@@ -65,7 +65,7 @@ fn with_few() {
     // The first limit is kept by the log itself; the second is beyond what the process may open.
     for max_open_files in [16, 1000] {
         let log = open(Path::new(&folder), max_open_files);
-        let mut random = Seeded::new(1);
+        let mut random = Random::seeded(1);
         assert_eq!(read_all(&log, "kept", &mut random).len() as u64, EVENTS);
         log.close().expect("it closes");
     }
@@ -86,7 +86,7 @@ fn with_few() {
         log.commit_now();
     }
     assert!(log.stats().segments < SEGMENTS, "{:?}", log.stats());
-    let seqs = read_all(&log, "kept", &mut Seeded::new(2));
+    let seqs = read_all(&log, "kept", &mut Random::seeded(2));
     let seqs = seqs.iter().map(|event| event.seq());
     assert!(seqs.eq(1..=EVENTS));
     let after = log.read("kept", 1, first).expect("a page");

@@ -4,18 +4,18 @@ use crate::fixture::Fixture;
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::{ALL, read_all};
 use crate::seeds;
-use prombus_log::fault::Seeded;
 use prombus_log::{Files, Log};
+use prombus_store::conformance::Random;
 use prombus_store::{Change, Clock, ReadLimit, StoredEvent, TimeRange, TopicOptions};
 use std::collections::BTreeMap;
 
 #[test]
 fn everything_is_found_whatever_is_sealed_rewritten_restarted_or_lost_of_the_indexes() {
     seeds::run(200, |seed| {
-        let mut random = Seeded::new(seed);
-        let segment_bytes = 1000 + random.below(6000) as u64;
+        let mut random = Random::seeded(seed);
+        let segment_bytes = 1000 + random.index(6000) as u64;
         let mut fixture = Fixture::new(segment_bytes);
-        let compaction = random.below(3) == 0;
+        let compaction = random.index(3) == 0;
         for topic in ["t", "u"] {
             let options = TopicOptions {
                 compaction,
@@ -37,13 +37,13 @@ fn everything_is_found_whatever_is_sealed_rewritten_restarted_or_lost_of_the_ind
 }
 
 /// Does one thing at random; what is shown afterwards is what was shown before, except for what was published.
-fn step(fixture: &mut Fixture, random: &mut Seeded) {
-    let topic = ["t", "u"][random.below(2)];
+fn step(fixture: &mut Fixture, random: &mut Random) {
+    let topic = ["t", "u"][random.index(2)];
     let before = fixture.events(topic);
     let mut is_less = false;
-    match random.below(12) {
+    match random.index(12) {
         0..6 => {
-            let events = (0..1 + random.below(20)).map(|_| some_event(fixture, random));
+            let events = (0..1 + random.index(20)).map(|_| some_event(fixture, random));
             fixture.store(&Plan::events(events));
         }
         6..8 => {
@@ -52,7 +52,7 @@ fn step(fixture: &mut Fixture, random: &mut Seeded) {
         }
         8 => {
             let tail_seq = fixture.log.tail_seq(topic);
-            let first_seq = random.below(tail_seq as usize / 2 + 1) as u64;
+            let first_seq = random.index(tail_seq as usize / 2 + 1) as u64;
             let topic = topic.into();
             fixture
                 .commit(&Plan {
@@ -73,31 +73,31 @@ fn step(fixture: &mut Fixture, random: &mut Seeded) {
     check(&fixture.log, topic, &events, random);
 }
 
-fn some_event(fixture: &Fixture, random: &mut Seeded) -> PlannedEvent {
-    let topic = ["t", "u"][random.below(2)];
+fn some_event(fixture: &Fixture, random: &mut Random) -> PlannedEvent {
+    let topic = ["t", "u"][random.index(2)];
     let number = random.number();
     let mut event = PlannedEvent::new(topic, number.to_string());
-    fixture.clock.advance(random.below(3) as u64);
+    fixture.clock.advance(random.index(3) as u64);
     // Many share a time, and many are older than those before.
-    if random.below(3) == 0 {
-        event.ts = Some(fixture.clock.now_ms() + random.below(40) as u64 - 30);
+    if random.index(3) == 0 {
+        event.ts = Some(fixture.clock.now_ms() + random.index(40) as u64 - 30);
     }
-    if random.below(3) > 0 {
-        event.key = Some(format!("key {}", random.below(30)));
-        event.tombstone = random.below(10) == 0;
+    if random.index(3) > 0 {
+        event.key = Some(format!("key {}", random.index(30)));
+        event.tombstone = random.index(10) == 0;
     }
-    if random.below(4) == 0 {
+    if random.index(4) == 0 {
         event.id = Some(format!("own-{number}"));
     }
     event
 }
 
 /// Removes or damages some index files and opens the log again.
-fn lose_indexes(fixture: &mut Fixture, random: &mut Seeded) {
+fn lose_indexes(fixture: &mut Fixture, random: &mut Random) {
     fixture.log.close().expect("it closes");
     let disk = fixture.disk.process_crash();
     for name in disk.list().expect("names") {
-        match random.below(3) {
+        match random.index(3) {
             _ if !name.ends_with(".idx") => {}
             0 => disk.remove(&name).expect("a removal"),
             1 => {
@@ -116,15 +116,15 @@ fn lose_indexes(fixture: &mut Fixture, random: &mut Seeded) {
 }
 
 /// Compares every way of finding events with `events`, which is all that a topic holds.
-pub(crate) fn check(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Seeded) {
+pub(crate) fn check(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Random) {
     check_ids(log, topic, events, random);
     check_times(log, topic, events, random);
     check_keys(log, topic, events, random);
 }
 
-fn check_ids(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Seeded) {
+fn check_ids(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Random) {
     for _ in 0..events.len().min(8) {
-        let event = &events[random.below(events.len())];
+        let event = &events[random.index(events.len())];
         let found = log.find_id(topic, &event.id()).expect("a look-up");
         assert_eq!(found, Some(event.seq()), "{topic} {event:?}");
     }
@@ -132,15 +132,15 @@ fn check_ids(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Seeded
     assert_eq!(unknown, None);
 }
 
-fn check_times(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Seeded) {
+fn check_times(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Random) {
     let mut by_time: Vec<(u64, u64)> = events
         .iter()
         .map(|event| (event.ts(), event.seq()))
         .collect();
     by_time.sort_unstable();
-    let some_ts = |random: &mut Seeded| match by_time.len() {
+    let some_ts = |random: &mut Random| match by_time.len() {
         0 => random.number(),
-        all => by_time[random.below(all)].0 + random.number() % 3 - 1,
+        all => by_time[random.index(all)].0 + random.number() % 3 - 1,
     };
     for _ in 0..3 {
         let (one, other) = (some_ts(random), some_ts(random));
@@ -166,7 +166,7 @@ fn read_by_time(
     topic: &str,
     from_ts: u64,
     to_ts: u64,
-    random: &mut Seeded,
+    random: &mut Random,
 ) -> Vec<(u64, u64)> {
     let mut read = Vec::new();
     let mut after = None;
@@ -177,7 +177,7 @@ fn read_by_time(
             after,
         };
         let limit = ReadLimit {
-            events: 1 + random.below(60),
+            events: 1 + random.index(60),
             bytes: usize::MAX,
         };
         let page = log.read_by_time(topic, range, limit).expect("a page");
@@ -190,7 +190,7 @@ fn read_by_time(
     }
 }
 
-fn check_keys(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Seeded) {
+fn check_keys(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Random) {
     let mut latest: BTreeMap<String, u64> = BTreeMap::new();
     for event in events {
         latest.extend(event.key().map(|key| (key.into_owned(), event.seq())));
@@ -208,7 +208,7 @@ fn check_keys(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Seede
     let keys: Vec<&String> = latest.keys().collect();
     let after = match keys.len() {
         0 => None,
-        all => keys.get(random.below(all + 1)).copied(),
+        all => keys.get(random.index(all + 1)).copied(),
     };
     let expected: Vec<u64> = latest
         .iter()
@@ -216,7 +216,7 @@ fn check_keys(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Seede
         .map(|(_, seq)| *seq)
         .collect();
     let limit = ReadLimit {
-        events: 1 + random.below(10),
+        events: 1 + random.index(10),
         ..ALL
     };
     let found = log

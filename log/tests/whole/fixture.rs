@@ -2,8 +2,9 @@
 
 use crate::plan::{Plan, answer_of};
 use crate::reading::{Seen, look, read_all};
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
 use prombus_log::{Log, LogOptions, OpenReport};
+use prombus_store::conformance::Random;
 use prombus_store::{CommitError, EventOutcome, EventRef, ManualClock, Receipt, TopicOptions};
 use std::sync::Arc;
 
@@ -74,18 +75,18 @@ impl Fixture {
 
     /// All that the log shows.
     pub(crate) fn look(&self) -> Seen {
-        look(&self.log, &mut Seeded::new(1))
+        look(&self.log, &mut Random::seeded(1))
     }
 
     /// The JSON of all events of a topic.
     pub(crate) fn events(&self, topic: &str) -> Vec<String> {
-        let events = read_all(&self.log, topic, &mut Seeded::new(1));
+        let events = read_all(&self.log, topic, &mut Random::seeded(1));
         events.iter().map(|event| event.json().to_owned()).collect()
     }
 
     /// The positions of all events of a topic.
     pub(crate) fn seqs(&self, topic: &str) -> Vec<u64> {
-        let events = read_all(&self.log, topic, &mut Seeded::new(1));
+        let events = read_all(&self.log, topic, &mut Random::seeded(1));
         events.iter().map(|event| event.seq()).collect()
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::read_all;
-use prombus_log::fault::Seeded;
 use prombus_log::{Log, LogOptions, OsFiles};
+use prombus_store::conformance::Random;
 use prombus_store::{Change, Durability, EventOutcome, Expect, StoredEvent, TopicOptions};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -30,11 +30,11 @@ type Acknowledged = BTreeMap<(String, u64), String>;
 #[test]
 fn nothing_acknowledged_is_lost_by_a_kill() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut random = Seeded::new(1);
+    let mut random = Random::seeded(1);
     let mut acknowledged = Acknowledged::new();
     for round in 0..KILLS {
         let before = acknowledged.len();
-        let life = Duration::from_millis(1 + random.below(LIFE_MS) as u64);
+        let life = Duration::from_millis(1 + random.index(LIFE_MS) as u64);
         kill_after(start_child(folder.path()), life, &mut acknowledged);
         assert!(acknowledged.len() > before, "the child said nothing");
         check(folder.path(), round, &acknowledged);
@@ -93,7 +93,7 @@ fn kill_after(mut child: Child, life: Duration, acknowledged: &mut Acknowledged)
 fn check(folder: &Path, round: u64, acknowledged: &Acknowledged) {
     let (log, report) = open(folder, false);
     assert_eq!(report.damage, Vec::<String>::new());
-    let mut random = Seeded::new(round);
+    let mut random = Random::seeded(round);
     let mut held: BTreeMap<(String, u64), StoredEvent> = BTreeMap::new();
     for info in log.topics() {
         let events = read_all(&log, &info.name, &mut random);
@@ -141,14 +141,14 @@ fn check_own_ids(
     log: &Log,
     acknowledged: &Acknowledged,
     held: &BTreeMap<(String, u64), StoredEvent>,
-    random: &mut Seeded,
+    random: &mut Random,
 ) {
     let own: Vec<_> = acknowledged
         .iter()
         .filter(|(_, id)| id.starts_with("own-"))
         .collect();
     for _ in 0..own.len().min(10) {
-        let (place, id) = own[random.below(own.len())];
+        let (place, id) = own[random.index(own.len())];
         let event = PlannedEvent::new(&place.0, held[place].payload()).with_id(id);
         let commit = log.append(&Plan::events([event]).batch());
         log.commit_now();

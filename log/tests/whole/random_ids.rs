@@ -3,8 +3,9 @@
 
 use crate::fixture::{START_MS, options};
 use crate::plan::{Plan, PlannedEvent, answer_of};
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
 use prombus_log::{File, Files, Log, LogOptions};
+use prombus_store::conformance::Random;
 use prombus_store::{Change, EventOutcome, ManualClock, Receipt, TopicOptions};
 use std::io;
 use std::sync::Arc;
@@ -80,7 +81,7 @@ impl File for Counted {
 
 /// Ids that rise with nothing.
 fn random_ids(seed: u64, count: usize) -> Vec<String> {
-    let mut random = Seeded::new(seed);
+    let mut random = Random::seeded(seed);
     let ids = (0..count).map(|_| format!("{:016x}{:016x}", random.number(), random.number()));
     ids.collect()
 }
@@ -171,7 +172,7 @@ fn duplicates_are_recognised_after_a_restart_and_though_the_runs_are_gone_or_dam
     let log = open(Arc::new(disk.another_handle()), 1 << 20);
     let ids = filled(&log);
     drop(log);
-    let mut random = Seeded::new(3);
+    let mut random = Random::seeded(3);
     for round in 0..40 {
         let copy = disk.copy();
         for name in run_names(&copy) {
@@ -183,8 +184,8 @@ fn duplicates_are_recognised_after_a_restart_and_though_the_runs_are_gone_or_dam
                     .expect("it is cut"),
                 _ => {
                     let damage = |bytes: &mut Vec<u8>| {
-                        let start = random.below(bytes.len());
-                        let end = bytes.len().min(start + 1 + random.below(64));
+                        let start = random.index(bytes.len());
+                        let end = bytes.len().min(start + 1 + random.index(64));
                         bytes[start..end].iter_mut().for_each(|byte| *byte = !*byte);
                     };
                     copy.overwrite(&name, damage).expect("it is damaged");

@@ -1,7 +1,7 @@
 //! Everything that a log shows.
 
 use prombus_log::Log;
-use prombus_log::fault::Seeded;
+use prombus_store::conformance::Random;
 use prombus_store::{Keyed, ReadLimit, StoredEvent, TopicInfo};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) const ALL: ReadLimit = ReadLimit {
 };
 
 /// Looks at everything.
-pub(crate) fn look(log: &Log, random: &mut Seeded) -> Seen {
+pub(crate) fn look(log: &Log, random: &mut Random) -> Seen {
     let topics = log.topics().into_iter().map(|info| {
         let events = read_all(log, &info.name, random);
         check_cached(log, &info.name, &events, random);
@@ -42,8 +42,8 @@ pub(crate) fn look(log: &Log, random: &mut Seeded) -> Seen {
 }
 
 /// What is answered from memory is what reading from the start shows there.
-fn check_cached(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Seeded) {
-    let from = random.below(events.len() + 1);
+fn check_cached(log: &Log, topic: &str, events: &[StoredEvent], random: &mut Random) {
+    let from = random.index(events.len() + 1);
     let from_seq = events.get(from).map_or(0, |event| event.seq());
     let recent = log.read_cached(topic, from_seq, ALL).expect("a page");
     for page in recent.iter().filter(|_| from_seq > 0) {
@@ -54,13 +54,13 @@ fn check_cached(log: &Log, topic: &str, events: &[StoredEvent], random: &mut See
 }
 
 /// All events of a topic. Each page is checked: positions rise, and nothing is read twice.
-pub(crate) fn read_all(log: &Log, topic: &str, random: &mut Seeded) -> Vec<StoredEvent> {
+pub(crate) fn read_all(log: &Log, topic: &str, random: &mut Random) -> Vec<StoredEvent> {
     let mut events: Vec<StoredEvent> = Vec::new();
     let mut next_seq = 0;
     loop {
         let limit = ReadLimit {
-            events: 1 + random.below(PAGE_EVENTS),
-            bytes: 1 + random.below(20_000),
+            events: 1 + random.index(PAGE_EVENTS),
+            bytes: 1 + random.index(20_000),
         };
         let page = log.read(topic, next_seq, limit).expect("a page");
         for event in &page.events {

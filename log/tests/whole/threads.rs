@@ -10,8 +10,9 @@ mod slow_disk;
 
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::{ALL, read_all};
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
 use prombus_log::{Files, Listener, Log, LogOptions, OsFiles};
+use prombus_store::conformance::Random;
 use prombus_store::{
     CommitError, Durability, EventOutcome, EventRef, ReadLimit, Receipt, TopicOptions,
 };
@@ -125,7 +126,7 @@ fn publish_until_failure(seed: u64, arm: impl Fn(&FaultFiles)) {
     drop(log);
     let log = open(left, 2_500, None);
     for topic in TOPICS {
-        let events = read_all(&log, topic, &mut Seeded::new(seed));
+        let events = read_all(&log, topic, &mut Random::seeded(seed));
         let seqs = events.iter().map(|event| event.seq());
         assert!(seqs.eq(1..=events.len() as u64), "{topic}");
         for ((of, seq), (id, payload)) in &stored {
@@ -189,7 +190,7 @@ fn publish_and_read(files: impl Fn() -> Arc<dyn Files>, segment_bytes: u64, batc
 
 /// Publishes events of its own, and ids that all publishers of the topic compete for.
 fn publish(log: &Log, topic: &'static str, publisher: usize, batches: usize, stored: &Stored) {
-    let mut random = Seeded::new(publisher as u64);
+    let mut random = Random::seeded(publisher as u64);
     let key = format!("publisher {publisher}");
     for count in 0..batches {
         let text = format!(r#""{publisher} {count}""#);
@@ -197,7 +198,7 @@ fn publish(log: &Log, topic: &'static str, publisher: usize, batches: usize, sto
         let own = plain.clone().with_id(format!("own-{publisher}-{count}"));
         let shared = PlannedEvent::new(topic, count.to_string()).with_id(format!("shared-{count}"));
         let plan = Plan {
-            atomic: random.below(2) == 0,
+            atomic: random.index(2) == 0,
             ..Plan::events([shared, own.clone(), plain])
         };
         let receipt = commit(log, publisher, &plan).expect("a commit");
@@ -265,7 +266,7 @@ fn follow(log: &Log, topic: &str, done: &AtomicBool) {
 
 /// Reads everything from the start each time, in the order of positions and of time.
 fn read_again_and_again(log: &Log, topic: &str, done: &AtomicBool) {
-    let mut random = Seeded::new(3);
+    let mut random = Random::seeded(3);
     let mut last_count = 0;
     while !done.load(Ordering::SeqCst) {
         let tail_seq = log.tail_seq(topic);
@@ -293,7 +294,7 @@ fn read_again_and_again(log: &Log, topic: &str, done: &AtomicBool) {
 /// Exactly what was acknowledged is there.
 fn check(log: &Log, stored: &BTreeMap<(&'static str, u64), (String, String)>) {
     for topic in TOPICS {
-        let events = read_all(log, topic, &mut Seeded::new(1));
+        let events = read_all(log, topic, &mut Random::seeded(1));
         let read = events.iter().map(|event| {
             let content = (event.id().into_owned(), event.payload().to_owned());
             ((topic, event.seq()), content)

@@ -1,5 +1,5 @@
-//! Numbers that look random and come again with the same seed: the one generator of the suite and of the tests of other
-//! crates. The simulated disk of the log has its own, because the log's core uses no crate of ours.
+//! Numbers that look random and come again with the same seed: the one generator of the suite, of the log's simulated disk
+//! and of the tests of other crates.
 
 /// A SplitMix64 generator.
 #[derive(Debug, Clone)]
@@ -24,6 +24,11 @@ impl Random {
         self.number() % limit
     }
 
+    /// A place in a list of so many; 0 where it has none.
+    pub fn index(&mut self, count: usize) -> usize {
+        ((u128::from(self.number()) * count as u128) >> 64) as usize
+    }
+
     /// True once in so many times.
     pub fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
@@ -37,5 +42,28 @@ impl Random {
     /// One of these, which are not none.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len() as u64) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Random;
+
+    #[test]
+    fn the_sequence_is_the_published_one() {
+        let mut random = Random::seeded(1_234_567);
+        assert_eq!(random.number(), 6_457_827_717_110_365_317);
+        assert_eq!(random.number(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn places_stay_below_the_count_and_reach_everything() {
+        let mut random = Random::seeded(0);
+        let mut seen = [false; 5];
+        for _ in 0..100 {
+            seen[random.index(5)] = true;
+        }
+        assert_eq!(seen, [true; 5]);
+        assert_eq!(random.index(0), 0);
     }
 }

@@ -3,8 +3,9 @@
 
 use super::*;
 use prombus::{AckPublishFuture, Delivery};
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
 use prombus_log::{FileStore, LogOptions};
+use prombus_store::conformance::Random;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,14 +19,14 @@ const OUTPUTS: [&str; 2] = ["out", "also"];
 async fn handle(
     bus: &Bus,
     taken: Vec<Delivery>,
-    random: &mut Seeded,
+    random: &mut Random,
 ) -> Result<(), AckPublishError> {
     let output = |batch: &mut PublishBatch, delivery: &Delivery| {
         for topic in OUTPUTS {
             batch.add(topic, delivery.event.payload(), &plain());
         }
     };
-    let answers: Vec<AckPublishFuture> = match random.below(8) {
+    let answers: Vec<AckPublishFuture> = match random.index(8) {
         0 => {
             for delivery in taken {
                 delivery.nack_after("not now", 0);
@@ -48,7 +49,7 @@ async fn handle(
             steps.collect()
         }
     };
-    if random.below(8) == 0 {
+    if random.index(8) == 0 {
         // Nobody waits for what comes of it.
         return Ok(());
     }
@@ -59,7 +60,7 @@ async fn handle(
 }
 
 /// Works until everything is settled (`true`) or the store takes nothing more.
-async fn work(bus: &Bus, random: &mut Seeded) -> bool {
+async fn work(bus: &Bus, random: &mut Random) -> bool {
     let options = SubscribeOptions {
         max_attempts: Some(1_000),
         ..earliest()
@@ -72,8 +73,8 @@ async fn work(bus: &Bus, random: &mut Seeded) -> bool {
                 Err(_) => return false,
             }
         }
-        let chosen = random.below(members.len());
-        let most = 1 + random.below(6);
+        let chosen = random.index(members.len());
+        let most = 1 + random.index(6);
         let taking = members[chosen].next_batch(most);
         if let Ok(taken) = tokio::time::timeout(Duration::from_millis(5), taking).await
             && let Err(error) = handle(bus, taken, random).await
@@ -81,7 +82,7 @@ async fn work(bus: &Bus, random: &mut Seeded) -> bool {
         {
             return false;
         }
-        if random.below(10) == 0 {
+        if random.index(10) == 0 {
             drop(members.swap_remove(chosen));
         }
         if bus.store().status().failed.is_some() {
@@ -124,7 +125,7 @@ async fn judge(bus: &Bus, seed: u64) {
 #[tokio::test(start_paused = true)]
 async fn a_process_that_dies_at_any_commit_leaves_each_input_with_one_output() {
     for seed in 0..300 {
-        let mut random = Seeded::new(seed);
+        let mut random = Random::seeded(seed);
         let (store, options) = store();
         let open = || Bus::open(store.clone(), options.clone()).expect("the options are good");
         fill(&open()).await;
@@ -133,7 +134,7 @@ async fn a_process_that_dies_at_any_commit_leaves_each_input_with_one_output() {
             let bus = open();
             if crashes < CRASHES {
                 // Sometimes the last commit happened, and nobody heard of it any more.
-                store.die_after(random.below(12) as u64, random.below(2) == 0);
+                store.die_after(random.index(12) as u64, random.index(2) == 0);
             }
             let is_done = work(&bus, &mut random).await;
             if is_done && crashes >= CRASHES {
@@ -152,7 +153,7 @@ async fn a_process_that_dies_at_any_commit_leaves_each_input_with_one_output() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_power_loss_at_any_write_leaves_each_input_with_one_output() {
     for seed in 0..120 {
-        let mut random = Seeded::new(seed);
+        let mut random = Random::seeded(seed);
         let mut disk = Arc::new(FaultFiles::new());
         let mut crashes = 0;
         let bus = loop {
@@ -163,7 +164,7 @@ async fn a_power_loss_at_any_write_leaves_each_input_with_one_output() {
                 fill(&bus).await;
             }
             if crashes < CRASHES {
-                disk.stop_after(random.below(24) as u64);
+                disk.stop_after(random.index(24) as u64);
             }
             let is_done = work(&bus, &mut random).await;
             if is_done && crashes >= CRASHES {

@@ -1,7 +1,7 @@
 //! One file's content: as it is, as it is for certain on disk, and the changes in between, of which a power loss keeps
 //! what the seed says.
 
-use super::Seeded;
+use prombus_store::conformance::Random;
 use std::collections::HashMap;
 
 /// What a disk writes whole or not at all.
@@ -84,15 +84,15 @@ impl Content {
     }
 
     /// What the seed leaves of the file.
-    pub(super) fn after_power_loss(&self, random: &mut Seeded) -> Vec<u8> {
+    pub(super) fn after_power_loss(&self, random: &mut Random) -> Vec<u8> {
         let doubtful = self.changes.iter().filter(|change| change.is_doubtful());
-        match (doubtful.count(), random.below(4)) {
+        match (doubtful.count(), random.index(4)) {
             (0, _) | (_, 0) => self.with_first(0, 0),
-            (doubtful, 1) => self.with_first(random.below(doubtful + 1), 0),
+            (doubtful, 1) => self.with_first(random.index(doubtful + 1), 0),
             (doubtful, 2) => {
-                let kept = random.below(doubtful);
+                let kept = random.index(doubtful);
                 let torn_at = match self.doubtful(kept) {
-                    Some(What::Write { bytes, .. }) => random.below(bytes.len()),
+                    Some(What::Write { bytes, .. }) => random.index(bytes.len()),
                     _ => 0,
                 };
                 self.with_first(kept, torn_at)
@@ -133,7 +133,7 @@ impl Content {
     }
 
     /// Each sector as it was after some number of the doubtful changes, and the length likewise.
-    fn with_sectors(&self, doubtful: usize, random: &mut Seeded) -> Vec<u8> {
+    fn with_sectors(&self, doubtful: usize, random: &mut Random) -> Vec<u8> {
         let (length, resizes_kept) = self.some_length(doubtful, random);
         let mut kept_of_sector = HashMap::new();
         let mut content = self.synced.clone();
@@ -163,7 +163,7 @@ impl Content {
     }
 
     /// A length the file may have, and after how many of the doubtful changes it has it.
-    fn some_length(&self, doubtful: usize, random: &mut Seeded) -> (usize, usize) {
+    fn some_length(&self, doubtful: usize, random: &mut Random) -> (usize, usize) {
         let kept = some_count(doubtful, random);
         let mut shorter = self.synced.len();
         let mut longer = shorter;
@@ -177,7 +177,7 @@ impl Content {
             }
         });
         // Half the time the next write's length is there in part.
-        let part = random.below(2) * random.below(longer - shorter + 1);
+        let part = random.index(2) * random.index(longer - shorter + 1);
         (shorter + part, kept)
     }
 
@@ -215,11 +215,11 @@ impl What {
 }
 
 /// None, all or some of them, each often enough.
-fn some_count(all: usize, random: &mut Seeded) -> usize {
-    match random.below(3) {
+fn some_count(all: usize, random: &mut Random) -> usize {
+    match random.index(3) {
         0 => 0,
         1 => all,
-        _ => random.below(all + 1),
+        _ => random.index(all + 1),
     }
 }
 

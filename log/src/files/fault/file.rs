@@ -1,7 +1,8 @@
 //! An open file on the lying disk.
 
 use super::super::File;
-use super::{Disk, Seeded, SharedContent, input_output_error, lock};
+use super::{Disk, SharedContent, input_output_error, lock};
+use prombus_store::conformance::Random;
 use std::io;
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ impl File for FaultFile {
         let mut result = Ok(());
         let mut written = bytes.len();
         if state.next_write_fails() {
-            written = Seeded::new(state.writes).below(bytes.len());
+            written = Random::seeded(state.writes).index(bytes.len());
             result = Err(input_output_error());
         }
         let room = state.room();

@@ -1,6 +1,7 @@
 //! The names in the folder: as they are, as they were last synced, and the changes in between.
 
-use super::{Content, Seeded, SharedContent, lock};
+use super::{Content, SharedContent, lock};
+use prombus_store::conformance::Random;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -103,9 +104,9 @@ impl Names {
     }
 
     /// What the seed leaves.
-    pub(super) fn after_power_loss(self, random: &mut Seeded) -> Self {
+    pub(super) fn after_power_loss(self, random: &mut Random) -> Self {
         let mut left = self.synced;
-        let kept = random.below(self.changes.len() + 1);
+        let kept = random.index(self.changes.len() + 1);
         for change in &self.changes[..kept] {
             change.apply(&mut left);
         }

@@ -4,8 +4,9 @@ use super::corrupt::Harm;
 use super::populated::{Populated, log_options};
 use crate::plan::{Plan, PlannedEvent, answer_of};
 use crate::reading::{Seen, look};
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
 use prombus_log::{Files, Log, OpenReport, verify};
+use prombus_store::conformance::Random;
 use prombus_store::{Damage, EventOutcome};
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub(super) fn judge(log: &Populated, harm: &Harm) {
         harm.what
     );
     let (opened, report) = open(log, harm, &disk);
-    let seen = look(&opened, &mut Seeded::new(1));
+    let seen = look(&opened, &mut Random::seeded(1));
     let case = Case {
         log,
         harm,

@@ -2,7 +2,8 @@
 
 use super::populated::Populated;
 use prombus_log::Files;
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
+use prombus_store::conformance::Random;
 
 /// A harmed copy of a log.
 pub(super) struct Harm {
@@ -16,21 +17,21 @@ pub(super) struct Harm {
 impl Harm {
     /// Harm that the seed decides.
     pub(super) fn choose(log: &Populated, foreign: &Populated, seed: u64) -> Self {
-        let mut random = Seeded::new(seed);
-        let names = match random.below(10) {
+        let mut random = Random::seeded(seed);
+        let names = match random.index(10) {
             0 => log.names(""),
             1 | 2 => log.names(".idx"),
             _ => log.names(".seg"),
         };
-        let name = &names[random.below(names.len())];
-        let other = &names[random.below(names.len())];
-        match random.below(12) {
+        let name = &names[random.index(names.len())];
+        let other = &names[random.index(names.len())];
+        match random.index(12) {
             0 => Self::swap(log, name, other),
             1 => Self::copy(log, name, other),
             2 => Self::remove(log, &[name]),
             3 => {
                 let of_foreign = foreign.names(".seg");
-                let from = &of_foreign[random.below(of_foreign.len())];
+                let from = &of_foreign[random.index(of_foreign.len())];
                 Self::foreign(log, foreign, from, name)
             }
             way => Self::bytes(log, name, way, &mut random),
@@ -68,21 +69,21 @@ impl Harm {
         harm
     }
 
-    fn bytes(log: &Populated, name: &str, way: usize, random: &mut Seeded) -> Self {
+    fn bytes(log: &Populated, name: &str, way: usize, random: &mut Random) -> Self {
         let mut bytes = log.disk.bytes_of(name).expect("a file");
         let used = bytes
             .iter()
             .rposition(|&byte| byte != 0)
             .map_or(0, |at| at + 1);
-        let at = random.below(used.max(1));
-        let length = random.below((used - at).clamp(1, 400)) + 1;
+        let at = random.index(used.max(1));
+        let length = random.index((used - at).clamp(1, 400)) + 1;
         let range = at..(at + length).min(bytes.len());
-        let to = random.below(used.max(1));
+        let to = random.index(used.max(1));
         let what = match way {
             4..=7 => {
-                for _ in 0..1 + random.below(3) {
-                    let at = random.below(bytes.len().max(1));
-                    bytes[at] ^= 1 << random.below(8);
+                for _ in 0..1 + random.index(3) {
+                    let at = random.index(bytes.len().max(1));
+                    bytes[at] ^= 1 << random.index(8);
                 }
                 "flip bits"
             }

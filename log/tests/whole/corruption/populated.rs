@@ -4,8 +4,9 @@
 use crate::fixture::{START_MS, options};
 use crate::plan::{Plan, PlannedEvent, answer_of};
 use crate::reading::{Seen, look};
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
 use prombus_log::{Files, Log, LogOptions};
+use prombus_store::conformance::Random;
 use prombus_store::{Change, Durability, Expect, ManualClock, TopicOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +59,7 @@ impl Populated {
         let mut populated = Self {
             disk: disk.copy(),
             log_id,
-            seen: look(log, &mut Seeded::new(1)),
+            seen: look(log, &mut Random::seeded(1)),
             ever,
             is_closed,
             active: String::new(),
@@ -88,7 +89,7 @@ fn fill(log_id: u64) -> (Log, Arc<FaultFiles>, BTreeMap<(String, u64), String>) 
         answer_of(&mut commit)
             .expect("an answer")
             .expect("a commit");
-        for (name, topic) in look(&log, &mut Seeded::new(1)).topics {
+        for (name, topic) in look(&log, &mut Random::seeded(1)).topics {
             let events = topic.events.iter();
             ever.extend(events.map(|one| ((name.to_string(), one.seq()), one.json().to_owned())));
         }

@@ -4,8 +4,9 @@ use super::check;
 use super::model::{Event, Expected, Outcome, Refusal, Unit, World};
 use crate::plan::{Plan, PlannedEvent, answer_of};
 use crate::{finding, reading};
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
 use prombus_log::{Commit, Log, LogOptions, verify};
+use prombus_store::conformance::Random;
 use prombus_store::{
     Change, Clock, CommitError, Durability, EventOutcome, EventRef, Expect, IfExists, ManualClock,
     Receipt, TopicOptions,
@@ -37,7 +38,7 @@ const STOP_WITHIN: usize = 60;
 pub(super) struct Run {
     disk: Arc<FaultFiles>,
     clock: Arc<ManualClock>,
-    random: Seeded,
+    random: Random,
     segment_bytes: u64,
     /// Mostly keyed records, so that whole segments have no events.
     mostly_keyed: bool,
@@ -70,15 +71,15 @@ struct Waiting {
 
 impl Run {
     pub(super) fn new(seed: u64) -> Self {
-        let mut random = Seeded::new(seed);
+        let mut random = Random::seeded(seed);
         let clock = Arc::new(ManualClock::at(START_MS));
         let disk = Arc::new(FaultFiles::new());
-        let segment_bytes = 1500 + random.below(5000) as u64;
+        let segment_bytes = 1500 + random.index(5000) as u64;
         let (log, _) = Log::open(disk.clone(), options(&clock, segment_bytes)).expect("a new log");
         Self {
             disk,
             clock,
-            mostly_keyed: random.below(4) == 0,
+            mostly_keyed: random.index(4) == 0,
             random,
             segment_bytes,
             log,
@@ -107,7 +108,7 @@ impl Run {
     }
 
     fn step(&mut self) {
-        match self.random.below(100) {
+        match self.random.index(100) {
             0..58 => {
                 let plan = self.some_plan();
                 self.append(&plan);
@@ -123,8 +124,8 @@ impl Run {
 
     /// Lets something go wrong soon.
     fn arm(&mut self) {
-        let within = 1 + self.random.below(STOP_WITHIN) as u64;
-        match self.random.below(4) {
+        let within = 1 + self.random.index(STOP_WITHIN) as u64;
+        match self.random.index(4) {
             0 => {
                 self.disk.fail_sync_after(within);
                 self.sync_may_fail = true;
@@ -172,7 +173,7 @@ impl Run {
             (topic.first_seq, topic.may_first_seq) = (first_seq, first_seq);
         }
         self.front = self.base.clone();
-        if self.random.below(6) == 0 {
+        if self.random.index(6) == 0 {
             self.look(false);
         }
     }
@@ -243,10 +244,10 @@ impl Run {
 
     fn move_clock(&mut self) {
         let now_ms = self.clock.now_ms();
-        self.clock.set(match self.random.below(6) {
-            0 => now_ms - self.random.below(500) as u64,
-            1 => now_ms + self.random.below(3000) as u64,
-            _ => now_ms + self.random.below(40) as u64,
+        self.clock.set(match self.random.index(6) {
+            0 => now_ms - self.random.index(500) as u64,
+            1 => now_ms + self.random.index(3000) as u64,
+            _ => now_ms + self.random.index(40) as u64,
         });
         self.latest_ms = self.latest_ms.max(self.clock.now_ms());
     }
@@ -272,7 +273,7 @@ impl Run {
             assert!(!matches!(answer, Some(Ok(_))), "{answer:?}");
         }
         // A process that goes on where a sync has failed is another story: nobody knows what its folder is worth.
-        let power_loss = self.sync_may_fail || self.random.below(2) == 0;
+        let power_loss = self.sync_may_fail || self.random.index(2) == 0;
         self.disk = Arc::new(if power_loss {
             self.disk.crash(self.random.number())
         } else {
@@ -291,8 +292,8 @@ impl Run {
     fn reopen(&mut self) {
         self.sync_may_fail = false;
         loop {
-            if self.random.below(8) == 0 {
-                self.disk.stop_after(self.random.below(12) as u64);
+            if self.random.index(8) == 0 {
+                self.disk.stop_after(self.random.index(12) as u64);
                 self.armed = true;
             }
             match Log::open(self.disk.clone(), options(&self.clock, self.segment_bytes)) {
@@ -331,7 +332,7 @@ impl Run {
             finding::check(&self.log, name, &topic.events, &mut self.random);
         }
         assert_eq!(self.log.damage(), Vec::<String>::new());
-        if self.random.below(4) == 0 {
+        if self.random.index(4) == 0 {
             let report = verify(self.disk.clone()).expect("a check");
             assert!(report.damage.is_empty(), "{report:?}");
             assert!(report.damage.is_empty(), "{report:?}");
@@ -345,39 +346,39 @@ impl Run {
 impl Run {
     fn some_options(&mut self) -> TopicOptions {
         let random = &mut self.random;
-        let mut maybe = |within: u64| match random.below(6) {
+        let mut maybe = |within: u64| match random.index(6) {
             0 => Some(1 + random.number() % within),
             _ => None,
         };
         let (retention_ms, max_events, max_bytes) = (maybe(3000), maybe(40), maybe(6000));
         TopicOptions {
-            durability: match random.below(2) {
+            durability: match random.index(2) {
                 0 => Durability::Os,
                 _ => Durability::Fsync,
             },
             retention_ms,
             max_bytes,
             max_events,
-            compaction: random.below(3) == 0,
+            compaction: random.index(3) == 0,
             attributes: String::new(),
         }
     }
 
     fn some_plan(&mut self) -> Plan {
         let mut plan = Plan {
-            atomic: self.random.below(3) == 0,
+            atomic: self.random.index(3) == 0,
             ..Plan::default()
         };
-        let (changes, events) = match (self.mostly_keyed, self.random.below(8)) {
-            (false, 0..3) => (1 + self.random.below(3), [1, 4, 12][self.random.below(3)]),
-            (false, _) | (true, 0) => (0, [1, 4, 12][self.random.below(3)]),
-            (true, _) => (1 + self.random.below(12), 0),
+        let (changes, events) = match (self.mostly_keyed, self.random.index(8)) {
+            (false, 0..3) => (1 + self.random.index(3), [1, 4, 12][self.random.index(3)]),
+            (false, _) | (true, 0) => (0, [1, 4, 12][self.random.index(3)]),
+            (true, _) => (1 + self.random.index(12), 0),
         };
         for _ in 0..changes {
             let change = self.some_change();
             plan.changes.push(change);
         }
-        for _ in 0..self.random.below(events + 1) {
+        for _ in 0..self.random.index(events + 1) {
             let event = self.some_event(&plan);
             plan.events.push(event);
         }
@@ -389,34 +390,34 @@ impl Run {
     }
 
     fn some_change(&mut self) -> Change {
-        let topic: Arc<str> = TOPICS[self.random.below(TOPICS.len())].into();
-        let key: Arc<str> = RECORDS[self.random.below(RECORDS.len())].into();
+        let topic: Arc<str> = TOPICS[self.random.index(TOPICS.len())].into();
+        let key: Arc<str> = RECORDS[self.random.index(RECORDS.len())].into();
         let version = self.front.keyed.get(&key).map(|(version, _)| *version);
-        let expect = match self.random.below(8) {
+        let expect = match self.random.index(8) {
             0 => Expect::Absent,
             1 => Expect::Version(99),
             2..4 => Expect::Any,
             _ => version.map_or(Expect::Absent, Expect::Version),
         };
-        match self.random.below(24) {
+        match self.random.index(24) {
             0..2 => Change::DeleteTopic { topic },
             2..5 => Change::PutTopic {
                 topic,
                 options: self.some_options(),
-                if_exists: match self.random.below(3) {
+                if_exists: match self.random.index(3) {
                     0 => IfExists::Keep,
                     _ => IfExists::Replace,
                 },
             },
             5..7 => {
                 let next_seq = self.front.topics.get(&topic).map_or(1, |one| one.next_seq);
-                let first_seq = self.random.below(next_seq as usize + 2) as u64;
+                let first_seq = self.random.index(next_seq as usize + 2) as u64;
                 Change::Trim { topic, first_seq }
             }
             7..10 => Change::Delete { key, expect },
             _ => {
                 self.count += 1;
-                let value = format!("{}{}", self.count, "v".repeat(self.random.below(100)));
+                let value = format!("{}{}", self.count, "v".repeat(self.random.index(100)));
                 Change::Put {
                     key,
                     value: value.into_bytes().into(),
@@ -429,21 +430,21 @@ impl Run {
     fn some_event(&mut self, so_far: &Plan) -> PlannedEvent {
         self.count += 1;
         let count = self.count;
-        let topic = TOPICS[self.random.below(TOPICS.len())];
-        let pad = "p".repeat(match self.random.below(30) {
+        let topic = TOPICS[self.random.index(TOPICS.len())];
+        let pad = "p".repeat(match self.random.index(30) {
             0 => 2500,
-            _ => self.random.below(250),
+            _ => self.random.index(250),
         });
         let mut event = PlannedEvent::new(topic, format!(r#"{{"n":{count},"pad":"{pad}"}}"#));
-        if self.random.below(2) == 0 {
-            event.key = Some(KEYS[self.random.below(KEYS.len())].to_owned());
-            event.tombstone = self.random.below(6) == 0;
+        if self.random.index(2) == 0 {
+            event.key = Some(KEYS[self.random.index(KEYS.len())].to_owned());
+            event.tombstone = self.random.index(6) == 0;
         }
-        if self.random.below(7) == 0 {
-            let around_ms = self.clock.now_ms() + self.random.below(4000) as u64;
+        if self.random.index(7) == 0 {
+            let around_ms = self.clock.now_ms() + self.random.index(4000) as u64;
             event.ts = Some(around_ms - 3000);
         }
-        match self.random.below(10) {
+        match self.random.index(10) {
             0..2 => event.id = Some(format!("own-{count}")),
             2 => self.hand_back(&mut event),
             // The same id twice in a batch, with the same payload and with another.
@@ -451,7 +452,7 @@ impl Run {
                 if let Some(earlier) = so_far.events.last().filter(|last| last.id.is_some()) {
                     event.topic = earlier.topic.clone();
                     event.id.clone_from(&earlier.id);
-                    if self.random.below(2) == 0 {
+                    if self.random.index(2) == 0 {
                         event.payload.clone_from(&earlier.payload);
                     }
                 }
@@ -481,9 +482,9 @@ impl Run {
         if choosable.is_empty() {
             return;
         }
-        let chosen = choosable[self.random.below(choosable.len())];
+        let chosen = choosable[self.random.index(choosable.len())];
         event.id = chosen.id().map(str::to_owned);
-        if self.random.below(3) > 0 {
+        if self.random.index(3) > 0 {
             event.payload.clone_from(&chosen.planned.payload);
         }
     }

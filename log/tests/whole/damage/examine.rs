@@ -4,8 +4,9 @@ use super::image::Image;
 use crate::fixture::{START_MS, options};
 use crate::plan::{Plan, PlannedEvent, answer_of};
 use crate::reading::{ALL, Seen, look};
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
 use prombus_log::{Log, OpenReport, verify};
+use prombus_store::conformance::Random;
 use prombus_store::{Damage, ManualClock, TimeRange};
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub(super) fn examine(image: &Image, name: &str, what: &str, damage: impl FnOnce
     let disk = Arc::new(disk);
     let checked = verify(disk.clone()).expect("nothing fails to be read");
     let (log, report) = case.open(&disk);
-    let seen = look(&log, &mut Seeded::new(1));
+    let seen = look(&log, &mut Random::seeded(1));
     case.find_things(&log);
     let told = case.told(&log, &report);
     case.judge(&seen, &told);
@@ -45,7 +46,7 @@ pub(super) fn examine(image: &Image, name: &str, what: &str, damage: impl FnOnce
         assert!(again.damage.contains(line), "{case}: forgot {line}");
     }
     assert_eq!(again.cut_tail, None, "{case}");
-    let seen_again = look(&log, &mut Seeded::new(2));
+    let seen_again = look(&log, &mut Random::seeded(2));
     assert_eq!(texts(&seen), texts(&seen_again), "{case}");
     case.publish(&log);
 }

@@ -6,7 +6,7 @@ use super::{os, payloads};
 use crate::fixture::Fixture;
 use crate::plan::{Plan, PlannedEvent};
 use crate::seeds;
-use prombus_log::fault::Seeded;
+use prombus_store::conformance::Random;
 use prombus_store::{Change, CommitError, EventOutcome, Expect, TopicOptions};
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn the_seeds_hit_failures() {
 struct Run {
     seed: u64,
     fixture: Fixture,
-    random: Seeded,
+    random: Random,
     count: usize,
     /// By topic and position.
     acknowledged: BTreeMap<(&'static str, u64), String>,
@@ -51,8 +51,8 @@ struct Run {
 
 impl Run {
     fn new(seed: u64) -> Self {
-        let mut random = Seeded::new(seed);
-        let segment_bytes = 800 + random.below(3000) as u64;
+        let mut random = Random::seeded(seed);
+        let segment_bytes = 800 + random.index(3000) as u64;
         let fixture = Fixture::with_topic(segment_bytes, FSYNC_TOPIC, TopicOptions::default());
         fixture
             .commit(&Plan::topic(OS_TOPIC, os()))
@@ -70,12 +70,12 @@ impl Run {
     }
 
     fn step(&mut self) {
-        let soon = 1 + self.random.below(6) as u64;
-        match self.random.below(16) {
+        let soon = 1 + self.random.index(6) as u64;
+        match self.random.index(16) {
             0 => self.fixture.disk.fail_sync_after(soon),
             1 => self.fixture.disk.fail_write_after(soon),
             2 => {
-                let room = self.random.below(900) as u64;
+                let room = self.random.index(900) as u64;
                 let space = self.fixture.disk.total_bytes() + room;
                 self.fixture.disk.set_space(space);
             }
@@ -96,17 +96,17 @@ impl Run {
     fn publish(&mut self) {
         let mut topics = Vec::new();
         let mut plan = Plan {
-            atomic: self.random.below(3) == 0,
+            atomic: self.random.index(3) == 0,
             ..Plan::default()
         };
-        for _ in 0..1 + self.random.below(3) {
+        for _ in 0..1 + self.random.index(3) {
             self.count += 1;
-            let topic = [FSYNC_TOPIC, OS_TOPIC][self.random.below(2)];
+            let topic = [FSYNC_TOPIC, OS_TOPIC][self.random.index(2)];
             topics.push(topic);
-            let payload = format!("\"{} {}\"", self.count, "x".repeat(self.random.below(200)));
+            let payload = format!("\"{} {}\"", self.count, "x".repeat(self.random.index(200)));
             plan.events.push(PlannedEvent::new(topic, payload));
         }
-        let with_record = self.random.below(2) == 0;
+        let with_record = self.random.index(2) == 0;
         if with_record {
             let expect = match self.version {
                 0 => Expect::Absent,
@@ -156,8 +156,8 @@ impl Run {
 
     fn crash(&mut self) {
         // Where a sync of names failed nobody can tell what a power loss leaves.
-        let power_loss = self.random.below(2) == 0 && !self.fixture.disk.has_names_in_doubt();
-        let seed = self.random.below(1 << 20) as u64;
+        let power_loss = self.random.index(2) == 0 && !self.fixture.disk.has_names_in_doubt();
+        let seed = self.random.index(1 << 20) as u64;
         let disk = if power_loss {
             self.fixture.disk.crash(seed)
         } else {

@@ -3,8 +3,9 @@
 
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::read_all;
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
 use prombus_log::{Log, LogOptions};
+use prombus_store::conformance::Random;
 use prombus_store::{CommitError, EventOutcome, TopicOptions};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -77,7 +78,7 @@ fn a_power_loss_amid_sealing_and_rewriting_loses_nothing_acknowledged() {
             let made = log.append(&Plan::topic(topic, options).batch()).wait();
             made.expect("a topic");
         }
-        disk.stop_after(300 + Seeded::new(seed).below(1_500) as u64);
+        disk.stop_after(300 + Random::seeded(seed).index(1_500) as u64);
         let (plain, latest) = (Mutex::default(), Mutex::default());
         std::thread::scope(|scope| {
             for publisher in 0..PUBLISHERS {
@@ -104,7 +105,7 @@ fn a_power_loss_amid_sealing_and_rewriting_loses_nothing_acknowledged() {
             }
         }
         segments += log.stats().segments;
-        let kept = read_all(&log, "compacted", &mut Seeded::new(seed)).len() as u64;
+        let kept = read_all(&log, "compacted", &mut Random::seeded(seed)).len() as u64;
         let tail_seq = log.tail_seq("compacted");
         rewritten += u64::from(kept < tail_seq);
     }

@@ -4,9 +4,10 @@
 use super::file_hook::{Hook, HookedFiles};
 use crate::plan::{Plan, PlannedEvent};
 use crate::reading::read_all;
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
 use prombus_log::{Files, Log, LogOptions};
 use prombus_store::TopicOptions;
+use prombus_store::conformance::Random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -70,7 +71,7 @@ fn a_log_that_syncs_often_goes_on_in_segments_that_were_written_ahead() {
     let is_left = names.iter().any(|name| name.ends_with(".new"));
     assert!(!is_left, "{names:?}");
     let log = open(disk, Arc::default());
-    let events = read_all(&log, "t", &mut Seeded::new(1));
+    let events = read_all(&log, "t", &mut Random::seeded(1));
     assert_eq!(events.len(), published);
 }
 
@@ -84,7 +85,7 @@ fn a_crash_leaves_the_events_and_nothing_of_what_was_written_ahead() {
         let left = Arc::new(disk.crash(seed));
         drop(log);
         let log = open(left.clone(), Arc::default());
-        let events = read_all(&log, "t", &mut Seeded::new(1));
+        let events = read_all(&log, "t", &mut Random::seeded(1));
         assert_eq!(events.len(), published, "seed {seed}");
         let names = left.list().expect("a folder");
         assert!(!names.iter().any(|name| name == PREPARED_NAME), "{names:?}");

@@ -1,7 +1,8 @@
 //! A disk on which every operation takes its time, now more and now less.
 
-use prombus_log::fault::{FaultFiles, Seeded};
+use prombus_log::fault::FaultFiles;
 use prombus_log::{File, Files};
+use prombus_store::conformance::Random;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +26,7 @@ struct Pace(AtomicU64);
 impl Pace {
     fn dawdle(&self) {
         let count = self.0.fetch_add(1, Ordering::Relaxed);
-        for _ in 0..Seeded::new(count).below(LONGEST) {
+        for _ in 0..Random::seeded(count).index(LONGEST) {
             std::thread::yield_now();
         }
     }
