@@ -13,7 +13,6 @@ mod dashboard;
 mod dead_letters;
 mod diff;
 mod error;
-mod explain;
 mod find;
 mod groups;
 mod health;
@@ -34,7 +33,7 @@ pub use age::Age;
 pub use atomic::{PublishAtomic, PublishAtomicReply};
 pub use body::Body;
 pub use bulk::{BulkReply, LineError};
-pub use cursors::{Cursor, CursorList, Lag, Seek, SeekReply};
+pub use cursors::{CursorList, Seek, SeekReply};
 pub use dashboard::{
     Access, Allowed, Attention, Causes, CausesQuery, Finding, FindingKind, GroupPage, GroupRow,
     Histogram, HistogramQuery, History, HistoryQuery, Level, PageQuery, ProjectorSummary,
@@ -46,11 +45,8 @@ pub use dead_letters::{
 };
 pub use diff::{ChangedKey, DiffPage, DiffQuery};
 pub use error::ErrorBody;
-pub use explain::{Explanation, LaneInfo, Reason};
 pub use find::{FindBy, FindPage, FindQuery, write_find_page};
-pub use groups::{
-    GroupChange, GroupCounts, GroupInfo, GroupList, GroupQuery, MemberInfo, NamedGroup,
-};
+pub use groups::{GroupChange, GroupList, GroupQuery, NamedGroup};
 pub use health::Health;
 pub use latest::{LatestPage, LatestQuery, write_latest_page};
 pub use nodes::{Node, NodeList};

@@ -18,7 +18,6 @@ mod code;
 mod error;
 pub mod frames;
 pub mod http;
-mod names;
 pub mod openapi;
 pub mod options;
 mod record;

@@ -5,11 +5,9 @@ mod position;
 mod publish;
 mod subscribe;
 
-pub use filter::Filter;
-pub use position::Position;
-pub(crate) use position::PositionParts;
+pub(crate) use position::{PositionParts, word};
 pub use publish::{AlsoPublish, PublishOptions};
-pub use subscribe::{Ordering, SubscribeOptions};
+pub use subscribe::SubscribeOptions;
 
 #[cfg(test)]
 mod tests;

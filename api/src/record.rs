@@ -2,9 +2,9 @@
 
 use crate::error::ParseError;
 use crate::frames::required;
-use crate::names::{EventId, Key, Topic};
 use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
+use prombus_interface::schemas::{EventId, Key, Topic};
 use schemars::JsonSchema;
 use serde_json::Value;
 use std::borrow::Cow;

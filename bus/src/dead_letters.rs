@@ -6,7 +6,7 @@
 use crate::bus::Bus;
 use crate::error::{AdminError, InvalidField};
 use crate::group::ranges::Ranges;
-use crate::names::stable_hash;
+use prombus_interface::names::stable_hash;
 use prombus_store::{Batch, Change, CommitError, Expect, Keyed, StoredEvent};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 use crate::bus::Bus;
 use crate::error::{InvalidPayload, SubscribeError};
 use crate::filter::Filter;
-use crate::group::{Ended, Ordering, StartAt};
+use crate::group::Ended;
 use crate::publish::{PublishFuture, PublishOptions};
 use crate::subscription::{
     Delivery, Lease, SubscribeExtras, SubscribeOptions, Subscription, SubscriptionControl,
@@ -26,8 +26,6 @@ pub type TypedSubscription<T> = prombus_interface::TypedSubscription<T, Subscrip
 impl Endpoint for Bus {
     type PublishExtras<'a> = ();
     type PublishFuture = PublishFuture;
-    type StartAt = StartAt;
-    type Ordering = Ordering;
     type Filter = Filter;
     type SubscribeExtras = SubscribeExtras;
     type Subscription = Subscription;

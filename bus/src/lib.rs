@@ -39,10 +39,8 @@ mod filter;
 mod group;
 mod json;
 mod memory;
-mod names;
 mod options;
 mod partition;
-mod pattern;
 mod pending;
 mod projector;
 mod publish;
@@ -59,29 +57,28 @@ pub use bus::{Bus, GroupMetrics};
 pub use dead_letters::{DeadLetterMarks, redrive_id};
 pub use dedupe::EmbeddedDedupe;
 pub use endpoint::{Consumer, ExactlyOnce, TypedSubscription};
-pub use filter::{FieldFilter, Filter, FilterFunction};
+pub use filter::{Filter, FilterFunction};
 pub use group::{
-    Assignment, Attempt, Cursor, Ended, Explanation, GroupConfig, GroupCounts, GroupInfo, Lag,
-    LaneInfo, LinkReceiver, LinkSender, MemberInfo, NodeDialer, NodeInfo, NodeLink, NodeProbe,
-    Ordering, Reason, SeekEffect, StartAt, UnwrittenGroups,
+    Assignment, Attempt, Ended, GroupConfig, LinkReceiver, LinkSender, NodeDialer, NodeInfo,
+    NodeLink, NodeProbe, UnwrittenGroups,
 };
 pub use json::{MAX_DEPTH, compact as compact_json};
 pub use memory::{BudgetHold, ByteBudget};
-pub use names::{
-    MAX_GROUP_BYTES, MAX_TOPIC_BYTES, check_group, check_topic, dead_letter_topic,
-    is_dead_letter_topic, is_internal_topic,
-};
 pub use options::{Backoff, BusOptions, Limits};
 pub use partition::partition_of;
-pub use pattern::Pattern;
 pub use pending::{Pending, PendingAll};
 pub use projector::{
     Emitter, ProcessProjector, ProcessState, ProcessStatus, Processes, Projector, ProjectorHandle,
     ProjectorInfo, ProjectorStatus, Rebuild,
 };
+pub use prombus_interface::names::{
+    MAX_GROUP_BYTES, MAX_TOPIC_BYTES, check_group, check_topic, dead_letter_topic,
+    is_dead_letter_topic, is_internal_topic,
+};
 pub use prombus_interface::{
-    DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeStore, EffectCounts, EventFields, Nack, Retry, SettleOp,
-    Topic,
+    Cursor, DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeStore, EffectCounts, EventFields, Explanation,
+    FieldFilter, GroupCounts, GroupInfo, Lag, LaneInfo, MemberInfo, Nack, Ordering, Pattern,
+    Reason, Retry, SeekEffect, SettleOp, StartAt, Topic,
 };
 pub use prombus_schema::{Compatibility, Finding, Rule, UnknownCompatibility};
 pub use prombus_store::{

@@ -1,9 +1,9 @@
 //! How a bus is set up: its clock, its limits, what new topics look like and how groups behave.
 
 use crate::error::{InvalidField, InvalidPattern};
-use crate::names::is_dead_letter_topic;
-use crate::pattern::Pattern;
 use crate::topic::TopicConfig;
+use prombus_interface::Pattern;
+use prombus_interface::names::is_dead_letter_topic;
 use prombus_store::{Clock, MAX_ID_BYTES, SystemClock};
 use std::fmt;
 use std::sync::Arc;

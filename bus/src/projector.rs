@@ -26,8 +26,8 @@ pub(crate) use running::RunningProjectors;
 
 use crate::bus::Bus;
 use crate::error::{InvalidField, ProjectorError};
-use crate::names::{check_group, check_topic};
 use crate::topic::TopicConfig;
+use prombus_interface::names::{check_group, check_topic};
 use prombus_store::StoredEvent;
 use runner::Runner;
 use running::Running;

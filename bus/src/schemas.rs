@@ -20,8 +20,8 @@ pub(crate) use upcaster::{Upcaster, load};
 
 use crate::bus::Bus;
 use crate::error::{SchemaError, UnknownSchema};
-use crate::names::check_topic;
 use crate::topic::TopicConfig;
+use prombus_interface::names::check_topic;
 use prombus_schema::Compatibility;
 use record::{KEY_PREFIX, StoredVersion};
 use std::sync::Arc;

@@ -9,9 +9,10 @@ use crate::core::Core;
 use crate::error::{GroupError, InvalidField, UnknownGroup};
 use crate::filter::Filter;
 use crate::group::registry::GroupName;
-use crate::group::{Ordering, StartAt};
+use crate::group::start_at::cursor_at;
 use crate::subscription::SubscribeOptions;
 use pacer::Pacer;
+use prombus_interface::{Ordering, StartAt};
 use prombus_store::LockExt;
 use prombus_store::{Answer, Page, ReadError, TailWatch, Tails};
 use std::collections::HashMap;
@@ -138,7 +139,7 @@ impl Bus {
         options.check()?;
         let original = self.group(topic, group).await?;
         let topic = original.topic.clone();
-        let from_seq = options.from.cursor(self.core(), &topic).await? + 1;
+        let from_seq = cursor_at(&options.from, self.core(), &topic).await? + 1;
         if options.to.is_some_and(|to| to < from_seq) {
             let reason = format!("must not be before the first position, {from_seq}");
             return Err(InvalidField::new("to", reason).into());

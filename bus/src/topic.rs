@@ -1,7 +1,7 @@
 //! What a topic is set up with. Half of it the store acts on itself; the rest travels with the topic as attributes.
 
 use crate::error::InvalidField;
-use crate::names::check_topic;
+use prombus_interface::names::check_topic;
 use prombus_schema::Compatibility;
 use prombus_store::{Durability, TopicInfo, TopicOptions};
 use serde::{Deserialize, Serialize};

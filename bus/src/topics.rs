@@ -1,10 +1,10 @@
 //! Which topics exist, remembered so that publishing does not have to ask the store, and how new ones are made.
 
 use crate::error::InvalidTopic;
-use crate::names::{check_topic, is_internal_topic};
-use crate::pattern::Pattern;
 use crate::topic::{PublishTraits, TopicConfig};
 use foldhash::HashMap;
+use prombus_interface::Pattern;
+use prombus_interface::names::{check_topic, is_internal_topic};
 use prombus_store::RwLockExt;
 use prombus_store::{
     Answer, Batch, Change, CommitError, IfExists, Receipt, Store, TopicsWatch, UnknownTopic,

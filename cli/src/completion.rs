@@ -38,7 +38,7 @@ pub(crate) fn groups() -> Vec<CompletionCandidate> {
             .ok()
     });
     let groups = listed.map(|list| list.groups).unwrap_or_default();
-    candidates(groups.into_iter().map(|group| group.group))
+    candidates(groups.into_iter().map(|group| group.group.to_string()))
 }
 
 fn topic_names(remote: &Option<Remote>) -> Vec<String> {

@@ -7,11 +7,10 @@ use crate::error::{InvalidField, RequestError};
 use crate::http_client::{ask, bad_reply, send};
 use http::Method;
 use prombus_api::http::{
-    Body as _, Cursor, CursorList, Explanation, GroupChange, GroupInfo, GroupList, GroupQuery, Lag,
-    NamedGroup, Node, NodeList, Seek, SeekReply, Shadow, ShadowReply, SnapshotReply, TopicConfig,
-    TopicInfo, TopicList,
+    Body as _, CursorList, GroupChange, GroupList, GroupQuery, NamedGroup, Node, NodeList, Seek,
+    SeekReply, Shadow, ShadowReply, SnapshotReply, TopicConfig, TopicInfo, TopicList,
 };
-use prombus_api::options::Position;
+use prombus_interface::{Cursor, Explanation, GroupInfo, Lag, StartAt};
 
 impl Client {
     /// Makes a topic, or changes how it is kept.
@@ -90,7 +89,10 @@ impl Client {
     /// Where a group is.
     pub async fn cursor(&self, topic: &str, group: &str) -> Result<Cursor, RequestError> {
         let list: CursorList = self.ask_of("/cursors", topic, Some(group)).await?;
-        let found = list.cursors.into_iter().find(|found| found.group == group);
+        let found = list
+            .cursors
+            .into_iter()
+            .find(|found| &*found.group == group);
         found.ok_or_else(|| bad_reply("the group's cursor is not among those listed"))
     }
 
@@ -110,7 +112,7 @@ impl Client {
         &self,
         topic: &str,
         group: &str,
-        to: Position,
+        to: StartAt,
     ) -> Result<SeekReply, RequestError> {
         self.seek_with(topic, group, to, false).await
     }
@@ -120,7 +122,7 @@ impl Client {
         &self,
         topic: &str,
         group: &str,
-        to: Position,
+        to: StartAt,
     ) -> Result<SeekReply, RequestError> {
         self.seek_with(topic, group, to, true).await
     }
@@ -174,7 +176,7 @@ impl Client {
         &self,
         topic: &str,
         group: &str,
-        to: Position,
+        to: StartAt,
         dry_run: bool,
     ) -> Result<SeekReply, RequestError> {
         let seek = Seek {

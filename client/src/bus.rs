@@ -7,8 +7,7 @@ use crate::publish::{PublishExtras, PublishFuture, PublishOptions};
 use crate::subscription::{
     Delivery, Ended, LeaseHandle, SubscribeOptions, Subscription, SubscriptionControl,
 };
-use prombus_api::options::{Filter, Ordering, Position};
-use prombus_interface::{Delivered, Endpoint, SettleOp, Subscribed};
+use prombus_interface::{Delivered, Endpoint, FieldFilter, SettleOp, Subscribed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -25,9 +24,7 @@ pub type TypedSubscription<T> = prombus_interface::TypedSubscription<T, Subscrip
 impl Endpoint for Client {
     type PublishExtras<'a> = PublishExtras<'a>;
     type PublishFuture = PublishFuture;
-    type StartAt = Position;
-    type Ordering = Ordering;
-    type Filter = Filter;
+    type Filter = FieldFilter;
     type SubscribeExtras = ();
     type Subscription = Subscription;
     type SubscribeError = SubscribeError;

@@ -70,16 +70,16 @@ pub use error::{
 pub use options::{ClientOptions, Reconnect, TlsOptions};
 pub use partition_hooks::PartitionHooks;
 pub use prombus_api::http::{
-    Age, ChangedKey, Cursor, DiffPage, DiffQuery, Durability, Explanation, FindBy, FindQuery,
-    GroupChange, GroupInfo, Lag, ListPage, ListQuery, MemberInfo, Node, Pace, PendingSchedule,
-    Reason, Redrive, RedriveReply, RegisteredSchema, RemovedLetters, SchedulePage, SchedulesQuery,
-    SchemaCheck, SchemaFinding, SchemaSummary, SchemaVersion, SeekReply, Shadow, ShadowReply,
-    StateItem, TopicConfig, TopicInfo, TopicSchemas, WhichLetters,
+    Age, ChangedKey, DiffPage, DiffQuery, Durability, FindBy, FindQuery, GroupChange, ListPage,
+    ListQuery, Node, Pace, PendingSchedule, Redrive, RedriveReply, RegisteredSchema,
+    RemovedLetters, SchedulePage, SchedulesQuery, SchemaCheck, SchemaFinding, SchemaSummary,
+    SchemaVersion, SeekReply, Shadow, ShadowReply, StateItem, TopicConfig, TopicInfo, TopicSchemas,
+    WhichLetters,
 };
-pub use prombus_api::options::{Filter, Ordering, Position as StartAt};
 pub use prombus_interface::{
-    DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeError, DedupeStore, EffectCounts, EventFields, Id,
-    Schedule, Topic,
+    Cursor, DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeError, DedupeStore, EffectCounts, EventFields,
+    Explanation, FieldFilter, GroupCounts, GroupInfo, Id, InvalidPattern, Lag, LaneInfo,
+    MemberInfo, Ordering, Pattern, Reason, Schedule, SeekEffect, StartAt, Topic,
 };
 pub use publish::{
     AlsoPublish, BatchFuture, PublishBatch, PublishExtras, PublishFuture, PublishOptions, Published,

@@ -11,7 +11,7 @@ use prombus_api::http::{
     ListPage, ListQuery, ReadQuery, Redrive, RedriveReply, RemoveLettersQuery, RemovedLetters,
     StateItem, WhichLetters,
 };
-use prombus_api::options::Position;
+use prombus_interface::StartAt;
 use serde_json::value::RawValue;
 
 /// Some events of a topic, in their order.
@@ -37,7 +37,7 @@ impl Client {
     pub async fn replay(
         &self,
         topic: &str,
-        from: Position,
+        from: StartAt,
         limit: u64,
     ) -> Result<Page, RequestError> {
         self.page("/replay", topic, from, limit).await
@@ -159,7 +159,7 @@ impl Client {
     pub async fn dead_letters(
         &self,
         topic: &str,
-        from: Position,
+        from: StartAt,
         limit: u64,
     ) -> Result<Page, RequestError> {
         self.page("/dlq", topic, from, limit).await
@@ -189,7 +189,7 @@ impl Client {
         &self,
         path: &str,
         topic: &str,
-        from: Position,
+        from: StartAt,
         limit: u64,
     ) -> Result<Page, RequestError> {
         let query = ReadQuery {

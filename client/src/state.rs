@@ -5,8 +5,7 @@ use crate::client::Client;
 use crate::error::{FollowError, InvalidField, RequestError, StateMoved, TopicReplaced};
 use crate::reads::Page;
 use crate::subscription::{Ended, Event, SubscribeOptions};
-use prombus_api::options::Position;
-use prombus_interface::Ahead;
+use prombus_interface::{Ahead, StartAt};
 use std::borrow::Cow;
 
 /// How many keys a page of a table has at most.
@@ -80,7 +79,7 @@ impl Client {
     pub async fn wait_for_seq(&self, topic: &str, seq: u64) -> Result<(), FollowError> {
         // The one event that wakes is let go of at once, so that it is nobody's failed delivery.
         let options = SubscribeOptions {
-            from: Position::Seq(seq),
+            from: StartAt::Seq(seq),
             batch_size: 1,
             max_in_flight: 1,
             ..SubscribeOptions::default()
@@ -190,7 +189,7 @@ impl Follow {
     /// The next events that are there already; `None` at the tail.
     pub async fn read_on(&mut self) -> Result<Option<Page>, FollowError> {
         loop {
-            let from = Position::Seq(self.next_seq);
+            let from = StartAt::Seq(self.next_seq);
             let page = self.client.replay(&self.topic, from, PAGE_EVENTS);
             let mut page = page.await?;
             let last = page.events.last().map(|event| event.seq() + 1);

@@ -1,8 +1,7 @@
-//! Conversions from the options of the wire to those of the bus, which are alike and apart: `api/` uses no other crate of
-//! ours, and the bus has no wire code.
+//! Conversions from the options of publishing on the wire, which borrow from the frame, to those of the bus.
 
 use crate::api_error::ApiError;
-use prombus::{FieldFilter, Filter, Ordering, Pattern, PublishOptions, Schedule, StartAt};
+use prombus::{PublishOptions, Schedule};
 use prombus_api::{Code, options};
 
 pub(crate) fn to_bus_publish_options<'a>(
@@ -42,31 +41,4 @@ pub(crate) fn check_no_own_commit(options: &options::PublishOptions<'_>) -> Resu
     } else {
         Ok(())
     }
-}
-
-pub(crate) fn to_bus_position(position: options::Position) -> StartAt {
-    match position {
-        options::Position::Latest => StartAt::Latest,
-        options::Position::Earliest => StartAt::Earliest,
-        options::Position::Ts(ts) => StartAt::Ts(ts),
-        options::Position::AfterId(id) => StartAt::AfterId(id),
-        options::Position::Seq(seq) => StartAt::Seq(seq),
-    }
-}
-
-pub(crate) fn to_bus_ordering(ordering: options::Ordering) -> Ordering {
-    match ordering {
-        options::Ordering::None => Ordering::None,
-        options::Ordering::Key => Ordering::Key,
-    }
-}
-
-pub(crate) fn to_bus_filter(filter: &options::Filter) -> Result<Filter, ApiError> {
-    let key = filter.key.as_deref().map(Pattern::new).transpose();
-    let key = key.map_err(|error| ApiError::new(Code::BadFrame, format!("filter.key: {error}")))?;
-    Ok(Filter::Fields(FieldFilter {
-        key,
-        headers: filter.headers.clone(),
-        tags: filter.tags.clone(),
-    }))
 }

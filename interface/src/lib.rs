@@ -1,7 +1,7 @@
-//! What a program sees of a bus, in process or from afar: what a publisher and a subscriber may ask for, with its limits;
-//! typed topics; and what becomes of a delivery, from the handler that it is given to over the lease that is extended
-//! meanwhile to the mark that keeps its effect from happening twice. `prombus::Bus` and `prombus_client::Client` both
-//! build on this, so that the same rules hold on either.
+//! What a program sees of a bus, in process or remote: names and patterns; options of publishing and subscribing with
+//! their limits; the state of a group; typed topics; and the workers that hand deliveries to a handler, extend leases
+//! meanwhile and settle. `prombus::Bus` and `prombus_client::Client` both build on this, so that the same rules hold on
+//! either.
 
 mod ahead;
 mod consumer;
@@ -9,9 +9,15 @@ mod dedupe;
 mod delivered;
 mod event_fields;
 mod exactly_once;
+mod field_filter;
+mod group;
 mod handler;
 mod invalid_field;
+pub mod names;
+mod pattern;
 mod publish;
+#[cfg(feature = "schema")]
+pub mod schemas;
 mod settle;
 mod subscribe;
 mod typed;
@@ -22,8 +28,15 @@ pub use dedupe::{DEFAULT_DEDUPE_TTL_MS, Dedupe, DedupeError, DedupeStore};
 pub use delivered::{Delivered, Lease, Subscribed};
 pub use event_fields::EventFields;
 pub use exactly_once::{EffectCounts, ExactlyOnce};
+pub use field_filter::FieldFilter;
+pub use group::{
+    Cursor, Explanation, GroupCounts, GroupInfo, Lag, LaneInfo, MemberInfo, Ordering, Reason,
+    SeekEffect, StartAt,
+};
 pub use handler::{CatchPanic, handle, panic_text};
 pub use invalid_field::{InvalidField, quoted};
+pub use names::{InvalidGroup, InvalidTopic};
+pub use pattern::{InvalidPattern, Pattern};
 pub use prombus_store::Id;
 pub use publish::{PublishOptions, Schedule};
 pub use settle::{Nack, Retry, SettleOp};

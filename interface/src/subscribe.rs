@@ -1,5 +1,6 @@
 //! What a subscriber may ask for, and the limits of it.
 
+use crate::group::{Ordering, StartAt};
 use crate::invalid_field::InvalidField;
 
 /// The most events of a subscription that are handed over at a time or in flight.
@@ -9,15 +10,15 @@ const MAX_CONCURRENCY: usize = 10_000;
 /// The most topics and patterns in one subscription.
 const MAX_TOPICS: usize = 1_024;
 
-/// The options of a subscription. A bus in process and the client of a server each have their own types for the start
-/// `S`, the ordering `O`, the filter `F` and the extras `X`; the rest of it is the same.
+/// The options of a subscription. A bus in process and the client of a server each have their own types for the filter
+/// `F`, which in process may be a function, and the extras `X`; the rest of it is the same.
 ///
 /// `max_attempts`, `ordering`, `filter` and `partitioned` belong to the group: the subscription that makes it decides
 /// them, `None` is what the group has, and another value is refused. They are changed by configuring the group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubscribeOptions<S, O, F, X> {
+pub struct SubscribeOptions<F, X> {
     /// Where a new group begins. One that exists goes on from its cursor.
-    pub from: S,
+    pub from: StartAt,
     /// The most events that are handed over at a time.
     pub batch_size: usize,
     /// The most events that are delivered and not settled, over all topics of the subscription.
@@ -27,7 +28,7 @@ pub struct SubscribeOptions<S, O, F, X> {
     /// After how many failed deliveries an event is dead; 5 for a new group.
     pub max_attempts: Option<u32>,
     /// In which order events come; unordered for a new group.
-    pub ordering: Option<O>,
+    pub ordering: Option<Ordering>,
     /// Which events the group wants; all for a new group.
     pub filter: Option<F>,
     /// More topics, or patterns of them, that come in through the same subscription.
@@ -46,10 +47,10 @@ pub struct SubscribeOptions<S, O, F, X> {
     pub extras: X,
 }
 
-impl<S: Default, O, F, X: Default> Default for SubscribeOptions<S, O, F, X> {
+impl<F, X: Default> Default for SubscribeOptions<F, X> {
     fn default() -> Self {
         Self {
-            from: S::default(),
+            from: StartAt::default(),
             batch_size: 100,
             max_in_flight: 1_000,
             ack_timeout_ms: None,
@@ -66,9 +67,10 @@ impl<S: Default, O, F, X: Default> Default for SubscribeOptions<S, O, F, X> {
     }
 }
 
-impl<S, O, F, X> SubscribeOptions<S, O, F, X> {
+impl<F, X> SubscribeOptions<F, X> {
     /// Checks what has the same limits on every bus.
     pub fn check(&self) -> Result<(), InvalidField> {
+        self.from.check()?;
         for (field, value, limit) in [
             ("batch_size", self.batch_size, MAX_IN_FLIGHT),
             ("max_in_flight", self.max_in_flight, MAX_IN_FLIGHT),
@@ -90,7 +92,7 @@ impl<S, O, F, X> SubscribeOptions<S, O, F, X> {
 mod tests {
     use super::*;
 
-    type Options = SubscribeOptions<(), (), (), ()>;
+    type Options = SubscribeOptions<(), ()>;
 
     fn invalid(change: impl FnOnce(&mut Options)) -> Option<&'static str> {
         let mut options = Options::default();

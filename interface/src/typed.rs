@@ -22,10 +22,6 @@ pub trait Endpoint {
     type PublishExtras<'a>;
     /// The position of a published event, once it is durable.
     type PublishFuture;
-    /// Where a new group begins.
-    type StartAt: Send;
-    /// In which order a group gets events.
-    type Ordering: Send;
     /// Which events a group wants.
     type Filter: Send;
     /// What a subscriber may ask for beyond what is the same everywhere.
@@ -53,12 +49,8 @@ pub trait Endpoint {
 }
 
 /// What a subscriber may ask of an endpoint.
-pub type SubscribeOptionsOf<B> = SubscribeOptions<
-    <B as Endpoint>::StartAt,
-    <B as Endpoint>::Ordering,
-    <B as Endpoint>::Filter,
-    <B as Endpoint>::SubscribeExtras,
->;
+pub type SubscribeOptionsOf<B> =
+    SubscribeOptions<<B as Endpoint>::Filter, <B as Endpoint>::SubscribeExtras>;
 
 /// What the subscriptions of an endpoint bring.
 pub type DeliveryOf<B> = <<B as Endpoint>::Subscription as Subscribed>::Delivery;

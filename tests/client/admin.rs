@@ -55,13 +55,13 @@ async fn groups_are_explained_moved_changed_and_removed() {
             .await
             .unwrap();
         let seen = within(client.seek_dry_run("t", CONSUMER, StartAt::Seq(4))).await;
-        assert_eq!(seen.unwrap().cursor, 3);
+        assert_eq!(seen.unwrap().effect.cursor, 3);
         assert_eq!(within(client.lag("t", CONSUMER)).await.unwrap().lag, 5);
         let moved = within(client.seek("t", CONSUMER, StartAt::Seq(4))).await;
-        assert_eq!(moved.unwrap().skipped, 3);
+        assert_eq!(moved.unwrap().effect.skipped, 3);
         assert_eq!(within(client.cursors("t")).await.unwrap()[0].last_seq, 3);
         let undone = within(client.undo_seek("t", CONSUMER)).await;
-        assert_eq!(undone.unwrap().cursor, 0);
+        assert_eq!(undone.unwrap().effect.cursor, 0);
         let twice = within(client.undo_seek("t", CONSUMER)).await.unwrap_err();
         assert_eq!(twice.code(), "group_mismatch");
         within(client.seek("t", CONSUMER, StartAt::Seq(4)))

@@ -45,7 +45,7 @@ const ROOMS: &[Room] = &[
         folder: "log",
         uses: Uses::Only(&["prombus-store"]),
         libraries: Some(Libraries {
-            always: &["fs4", "rustix", "thiserror", "xxhash-rust"],
+            always: &["fs4", "memmap2", "rustix", "thiserror", "xxhash-rust"],
             optional: &["tokio"],
         }),
     },
@@ -79,7 +79,7 @@ const ROOMS: &[Room] = &[
         "bus",
         Uses::Only(&["prombus-interface", "prombus-schema", "prombus-store"]),
     ),
-    room("prombus-api", "api", Uses::Only(&[])),
+    room("prombus-api", "api", Uses::Only(&["prombus-interface"])),
     room(
         "prombus-gateway",
         "gateway",

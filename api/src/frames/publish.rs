@@ -1,10 +1,10 @@
 //! PUBLISH: an event for a topic. The same object, without op, is an element of an ACK's `publish`.
 
 use super::required;
-use crate::names::Topic;
 use crate::options::PublishOptions;
 use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
+use prombus_interface::schemas::Topic;
 use schemars::JsonSchema;
 use serde_json::Value;
 use std::borrow::Cow;

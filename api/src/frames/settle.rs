@@ -2,9 +2,9 @@
 //! same objects without op.
 
 use super::{Publish, required};
-use crate::names::{EventId, Group, Topic};
 use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
+use prombus_interface::schemas::{EventId, Group, Topic};
 use schemars::JsonSchema;
 use std::borrow::Cow;
 use std::slice;

@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::http::ErrorBody;
-use crate::names::Topic;
+use prombus_interface::schemas::Topic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,14 +1,13 @@
 //! What the dashboard asks for, and anybody else who wants the whole at a glance: `/history`, `/status`, `/access`,
 //! `/attention`, `/histogram`, `/causes`, and the pages of `/topics` and `/groups`.
 
-use super::explain::Reason;
-use super::groups::GroupInfo;
 use super::query::{Query, QueryWriter, query};
 use super::topics::TopicInfo;
 use crate::code::Code;
 use crate::error::ParseError;
-use crate::names::{EventId, Flag, Group, Topic};
 use crate::record::Record;
+use prombus_interface::schemas::{EventId, Flag, Group, Topic};
+use prombus_interface::{GroupInfo, Reason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -2,7 +2,7 @@
 
 use super::query::query;
 use super::state::StateItem;
-use crate::names::{Key, Topic};
+use prombus_interface::schemas::{Key, Topic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

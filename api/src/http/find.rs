@@ -3,9 +3,9 @@
 use super::query::{Query, QueryWriter};
 use crate::code::Code;
 use crate::error::ParseError;
-use crate::names::Topic;
 use crate::record::Record;
 use crate::write::{write_list, write_number, write_text};
+use prombus_interface::schemas::Topic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

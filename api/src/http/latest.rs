@@ -2,9 +2,9 @@
 
 use super::query::query;
 use super::read::write_events;
-use crate::names::{Flag, Topic};
 use crate::record::Record;
 use crate::write::write_text;
+use prombus_interface::schemas::{Flag, Topic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -3,10 +3,10 @@
 use super::query::Query;
 use crate::error::ParseError;
 use crate::frames::required;
-use crate::names::{EventId, Topic};
 use crate::options::PublishOptions;
 use crate::scan::{FromJson, ScanError, Scanner};
 use crate::write::{ObjectWriter, Raw, ToJson};
+use prombus_interface::schemas::{EventId, Topic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

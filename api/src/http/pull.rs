@@ -1,11 +1,12 @@
 //! `POST /pull`: consuming without a socket.
 
 use crate::frames::{DeliveryContext, write_context};
-use crate::names::{Group, Topic};
-use crate::options::{Position, PositionParts};
+use crate::options::PositionParts;
 use crate::record::Record;
 use crate::scan::object;
 use crate::write::{write_list, write_number, write_text};
+use prombus_interface::StartAt;
+use prombus_interface::schemas::{Group, Topic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -29,7 +30,7 @@ object! {
         pub ack_timeout_ms: Option<u64> as "ackTimeoutMs",
         /// Where a new group begins: `from` with `ts`, `afterId` or `seq`.
         #[schemars(flatten, with = "PositionParts")]
-        pub start: Option<Position>,
+        pub start: Option<StartAt>,
         /// Events of earlier versions of their topic's schema come as ones of the latest.
         pub upcast: Option<bool>,
     }

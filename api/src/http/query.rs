@@ -2,7 +2,8 @@
 
 use crate::code::Code;
 use crate::error::ParseError;
-use crate::options::{Position, PositionParts};
+use crate::options::{PositionParts, word};
+use prombus_interface::StartAt;
 use std::borrow::Cow;
 
 /// The largest whole number that every JSON reader keeps.
@@ -81,7 +82,7 @@ impl<'a> Query<'a> {
     }
 
     /// The place that `from`, `ts`, `afterId` and `seq` name together.
-    pub fn position(&self) -> Result<Option<Position>, ParseError> {
+    pub fn position(&self) -> Result<Option<StartAt>, ParseError> {
         let parts = PositionParts {
             from: self.get("from").map(str::to_owned),
             ts: self.number("ts")?,
@@ -113,13 +114,13 @@ impl QueryWriter {
     }
 
     /// Adds the parameters that name a place.
-    pub fn push_position(&mut self, position: &Position) -> &mut Self {
-        self.push("from", position.word());
+    pub fn push_position(&mut self, position: &StartAt) -> &mut Self {
+        self.push("from", word(position));
         match position {
-            Position::Latest | Position::Earliest => self,
-            Position::Ts(ts) => self.push("ts", &ts.to_string()),
-            Position::AfterId(id) => self.push("afterId", id),
-            Position::Seq(seq) => self.push("seq", &seq.to_string()),
+            StartAt::Latest | StartAt::Earliest => self,
+            StartAt::Ts(ts) => self.push("ts", &ts.to_string()),
+            StartAt::AfterId(id) => self.push("afterId", id),
+            StartAt::Seq(seq) => self.push("seq", &seq.to_string()),
         }
     }
 
@@ -206,7 +207,7 @@ impl Parameter for bool {
     }
 }
 
-impl Parameter for Option<Position> {
+impl Parameter for Option<StartAt> {
     fn read(query: &Query<'_>, _: &str) -> Result<Self, ParseError> {
         query.position()
     }

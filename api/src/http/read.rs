@@ -2,10 +2,10 @@
 
 use super::query::{Query, QueryWriter, query};
 use crate::error::ParseError;
-use crate::names::Topic;
-use crate::options::Position;
 use crate::record::Record;
 use crate::write::{write_list, write_number, write_text};
+use prombus_interface::StartAt;
+use prombus_interface::schemas::Topic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ query! {
         /// The topic.
         pub topic: String,
         /// The first event; each route has its own default.
-        pub start: Option<Position>,
+        pub start: Option<StartAt>,
         /// The most events of one page.
         pub limit: Option<u64>,
         /// Events of earlier versions of their topic's schema come as ones of the latest: `/replay` and `/sse`.

@@ -1,7 +1,7 @@
 //! `/schedules`: events that are to be published later.
 
 use super::query::query;
-use crate::names::{EventId, Key, Topic};
+use prombus_interface::schemas::{EventId, Key, Topic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -1,7 +1,7 @@
 //! `/schemas`: the versions of a topic's schema, and what would come of another one.
 
 use super::query::query;
-use crate::names::{Compatibility, EventId, Group, Topic};
+use prombus_interface::schemas::{Compatibility, EventId, Group, Topic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! The replies of `POST /ack`, `/nack` and `/modack`. Their bodies are the frames of the same name without op.
 
 use crate::code::Code;
-use crate::names::{EventId, Topic};
+use prombus_interface::schemas::{EventId, Topic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

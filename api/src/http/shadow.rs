@@ -1,10 +1,11 @@
 //! `POST /groups/shadow`: a throwaway group that is fed a stretch of a topic again.
 
 use super::age::Age;
-use crate::names::{self, Group, Topic};
-use crate::options::{Position, PositionParts};
+use crate::options::PositionParts;
 use crate::scan::{FromJson, ScanError, Scanner, object};
 use crate::write::{Raw, ToJson, write_text};
+use prombus_interface::StartAt;
+use prombus_interface::schemas::{self, Group, Topic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,12 +22,12 @@ object! {
         pub group: String,
         /// The first event: `from` with `ts`, `afterId` or `seq`.
         #[schemars(flatten, with = "PositionParts")]
-        pub start: Option<Position>,
+        pub start: Option<StartAt>,
         /// The last position; without it the group follows the topic.
         pub to: Option<u64>,
         /// With the time between events that there was (`original`, the default), as fast as its members take them
         /// (`max`), or that much faster than the original.
-        #[schemars(with = "Option<names::Pace>")]
+        #[schemars(with = "Option<schemas::Pace>")]
         pub pace: Option<Pace>,
         /// After how long it is gone, such as `30m`; `1h` by default.
         pub ttl: Option<Age>,

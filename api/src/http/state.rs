@@ -2,8 +2,8 @@
 
 use super::query::{Query, QueryWriter};
 use crate::error::ParseError;
-use crate::names::{EventId, Key, Topic};
 use crate::write::{write_number, write_text};
+use prombus_interface::schemas::{EventId, Key, Topic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -3,8 +3,9 @@
 use super::*;
 use crate::code::Code;
 use crate::frames::{Ack, Ids, Modack, Nack};
-use crate::options::{Position, PublishOptions};
+use crate::options::PublishOptions;
 use crate::record::Record;
+use prombus_interface::StartAt;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -12,13 +13,13 @@ fn name() -> impl Strategy<Value = String> {
     any::<String>()
 }
 
-fn place() -> impl Strategy<Value = Position> {
+fn place() -> impl Strategy<Value = StartAt> {
     prop_oneof![
-        Just(Position::Latest),
-        Just(Position::Earliest),
-        (0..1_u64 << 53).prop_map(Position::Ts),
-        any::<String>().prop_map(Position::AfterId),
-        (0..1_u64 << 53).prop_map(Position::Seq),
+        Just(StartAt::Latest),
+        Just(StartAt::Earliest),
+        (0..1_u64 << 53).prop_map(StartAt::Ts),
+        any::<String>().prop_map(StartAt::AfterId),
+        (0..1_u64 << 53).prop_map(StartAt::Seq),
     ]
 }
 

@@ -1,8 +1,8 @@
 //! `/topics`: what there is, and how it is kept.
 
 use super::age::Age;
-use crate::names::{Compatibility, Topic};
 use crate::scan::{object, words};
+use prombus_interface::schemas::{Compatibility, Topic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use super::operation::{Operation, reference};
 use super::schemas::inline;
-use crate::names::{EventId, Topic};
+use prombus_interface::schemas::{EventId, Topic};
 use serde_json::{Value, json};
 
 /// The media types of a body with CloudEvents.

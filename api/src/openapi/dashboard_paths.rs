@@ -2,7 +2,7 @@
 
 use super::operation::{Operation, reference};
 use crate::http::{CausesQuery, HistogramQuery, HistoryQuery};
-use crate::names::{Group, Topic};
+use prombus_interface::schemas::{Group, Topic};
 use serde_json::{Value, json};
 
 pub(super) fn history() -> Value {

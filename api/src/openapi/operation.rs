@@ -2,7 +2,7 @@
 
 use super::schemas::{inline, without_null};
 use crate::http::Parameters;
-use crate::names::{EventId, Flag, Key, Topic};
+use prombus_interface::schemas::{EventId, Flag, Key, Topic};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 

@@ -5,8 +5,8 @@ use super::dashboard_paths as dashboard;
 use super::operation::{Operation, reference, yes};
 use super::schema_paths as schemas;
 use crate::http::{DiffQuery, GroupQuery, LatestQuery, SchedulesQuery};
-use crate::names::{Flag, Group, Key, Topic};
 use crate::options::PublishOptions;
+use prombus_interface::schemas::{Flag, Group, Key, Topic};
 use serde_json::{Value, json};
 
 /// All paths with their operations.

@@ -1,7 +1,7 @@
 //! The routes of schemas.
 
 use super::operation::{Operation, reference};
-use crate::names::{Compatibility, Flag};
+use prombus_interface::schemas::{Compatibility, Flag};
 use serde_json::{Value, json};
 
 pub(super) fn list() -> Value {

@@ -3,6 +3,7 @@
 
 use crate::frames::{Ack, Modack, Nack};
 use crate::http::*;
+use prombus_interface::{Explanation, Lag};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};

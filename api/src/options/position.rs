@@ -3,23 +3,8 @@
 use crate::frames::required;
 use crate::scan::{Member, ScanError, Scanner};
 use crate::write::ObjectWriter;
+use prombus_interface::StartAt;
 use schemars::JsonSchema;
-
-/// A place in a topic.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Position {
-    /// What is published from now on.
-    #[default]
-    Latest,
-    /// The oldest event that is kept.
-    Earliest,
-    /// The first event at or after this time, in epoch milliseconds.
-    Ts(u64),
-    /// The event after the one with this id.
-    AfterId(String),
-    /// The event at this position.
-    Seq(u64),
-}
 
 /// The fields that together name a place.
 #[derive(Debug, Default, JsonSchema)]
@@ -36,28 +21,26 @@ pub(crate) struct PositionParts {
     pub(crate) seq: Option<u64>,
 }
 
-impl Position {
-    /// The word in `from`.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Latest => "latest",
-            Self::Earliest => "earliest",
-            Self::Ts(_) => "ts",
-            Self::AfterId(_) => "afterId",
-            Self::Seq(_) => "seq",
-        }
+/// The word in `from`.
+pub(crate) fn word(place: &StartAt) -> &'static str {
+    match place {
+        StartAt::Latest => "latest",
+        StartAt::Earliest => "earliest",
+        StartAt::Ts(_) => "ts",
+        StartAt::AfterId(_) => "afterId",
+        StartAt::Seq(_) => "seq",
     }
+}
 
-    /// Writes the place as fields of an object.
-    pub(crate) fn write(&self, object: &mut ObjectWriter<'_>) {
-        object.field("from", self.word());
-        match self {
-            Self::Latest | Self::Earliest => object,
-            Self::Ts(ts) => object.field("ts", ts),
-            Self::AfterId(id) => object.field("afterId", id),
-            Self::Seq(seq) => object.field("seq", seq),
-        };
-    }
+/// Writes a place as fields of an object.
+pub(crate) fn write_place(place: &StartAt, object: &mut ObjectWriter<'_>) {
+    object.field("from", word(place));
+    match place {
+        StartAt::Latest | StartAt::Earliest => object,
+        StartAt::Ts(ts) => object.field("ts", ts),
+        StartAt::AfterId(id) => object.field("afterId", id),
+        StartAt::Seq(seq) => object.field("seq", seq),
+    };
 }
 
 impl PositionParts {
@@ -81,22 +64,22 @@ impl PositionParts {
 
     /// The place that is named, `None` where none is. A time, id or position alone says enough without `from`: to
     /// start at the latest event instead would pass over what was asked for.
-    pub(crate) fn position(self) -> Result<Option<Position>, ScanError> {
+    pub(crate) fn position(self) -> Result<Option<StartAt>, ScanError> {
         let Some(from) = self.from else {
             return match (self.ts, self.after_id, self.seq) {
                 (None, None, None) => Ok(None),
-                (Some(ts), None, None) => Ok(Some(Position::Ts(ts))),
-                (None, Some(id), None) => Ok(Some(Position::AfterId(id))),
-                (None, None, Some(seq)) => Ok(Some(Position::Seq(seq))),
+                (Some(ts), None, None) => Ok(Some(StartAt::Ts(ts))),
+                (None, Some(id), None) => Ok(Some(StartAt::AfterId(id))),
+                (None, None, Some(seq)) => Ok(Some(StartAt::Seq(seq))),
                 _ => Err(wrong("missing; says which of ts, afterId and seq applies")),
             };
         };
         let position = match from.as_str() {
-            "latest" => Some(Position::Latest),
-            "earliest" => Some(Position::Earliest),
-            "ts" => self.ts.map(Position::Ts),
-            "afterId" => self.after_id.map(Position::AfterId),
-            "seq" => self.seq.map(Position::Seq),
+            "latest" => Some(StartAt::Latest),
+            "earliest" => Some(StartAt::Earliest),
+            "ts" => self.ts.map(StartAt::Ts),
+            "afterId" => self.after_id.map(StartAt::AfterId),
+            "seq" => self.seq.map(StartAt::Seq),
             _ => return Err(wrong("expected latest, earliest, ts, afterId or seq")),
         };
         match position {
@@ -107,7 +90,7 @@ impl PositionParts {
 }
 
 /// Among the fields of an object, a place is what its four fields name together.
-impl Member<'_> for Option<Position> {
+impl Member<'_> for Option<StartAt> {
     type Slot = PositionParts;
 
     const FIELDS: &'static [&'static str] = &PositionParts::FIELDS;
@@ -127,13 +110,13 @@ impl Member<'_> for Option<Position> {
 
     fn write(&self, object: &mut ObjectWriter<'_>, _: &str) {
         if let Some(position) = self {
-            position.write(object);
+            write_place(position, object);
         }
     }
 }
 
 /// One that has to be there.
-impl Member<'_> for Position {
+impl Member<'_> for StartAt {
     type Slot = PositionParts;
 
     const FIELDS: &'static [&'static str] = &PositionParts::FIELDS;
@@ -152,7 +135,7 @@ impl Member<'_> for Position {
     }
 
     fn write(&self, object: &mut ObjectWriter<'_>, _: &str) {
-        self.write(object);
+        write_place(self, object);
     }
 }
 

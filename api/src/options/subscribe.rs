@@ -1,16 +1,15 @@
 //! What a subscriber may ask for.
 
-use super::{Filter, Position, PositionParts};
+use super::position::{PositionParts, write_place};
 use crate::scan::{FromJson, ScanError, Scanner, words};
 use crate::write::{ObjectWriter, ToJson};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use prombus_interface::{FieldFilter, Ordering, StartAt};
 
 /// The options of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SubscribeOptions {
     /// Where a new group begins: `from` with `ts`, `afterId` or `seq`.
-    pub start: Option<Position>,
+    pub start: Option<StartAt>,
     /// `batchSize`: the most events that are handed over at a time.
     pub batch_size: Option<usize>,
     /// `maxInFlight`: the most events that are delivered and not settled.
@@ -22,7 +21,7 @@ pub struct SubscribeOptions {
     /// `manualAck`: the subscriber acknowledges itself. Over the gateway it always does.
     pub manual_ack: Option<bool>,
     /// Which events the group wants.
-    pub filter: Option<Filter>,
+    pub filter: Option<FieldFilter>,
     /// More topics, or patterns of them, that come in through the same subscription.
     pub topics: Vec<String>,
     /// In which order events come.
@@ -33,18 +32,7 @@ pub struct SubscribeOptions {
     pub partitioned: Option<bool>,
 }
 
-/// In which order a group gets events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Ordering {
-    /// Any member with room gets the next event.
-    #[default]
-    None,
-    /// At most one event per key is under way, in log order.
-    Key,
-}
-
-words!(Ordering: None "none", Key "key"; "none or key");
+words!(wire Ordering: None "none", Key "key"; "none or key");
 
 impl SubscribeOptions {
     /// The names of the options.
@@ -98,7 +86,7 @@ impl ToJson for SubscribeOptions {
     fn write_json(&self, out: &mut Vec<u8>) {
         let mut object = ObjectWriter::new(out);
         if let Some(start) = &self.start {
-            start.write(&mut object);
+            write_place(start, &mut object);
         }
         object
             .field("batchSize", &self.batch_size)

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::http::Body;
+use prombus_interface::{FieldFilter, Ordering, Pattern, StartAt};
 use std::collections::BTreeMap;
 
 fn subscribe(json: &str) -> Result<SubscribeOptions, String> {
@@ -13,14 +14,14 @@ fn every_subscribe_option_has_its_name() {
     let json = r##"{"from":"seq","seq":7,"ts":9,"afterId":"x","batchSize":1,"maxInFlight":2,"ackTimeoutMs":3,"maxAttempts":4,
         "manualAck":true,"filter":{"key":"a.*","headers":{"h":"v"},"tags":["#t"]},"topics":["a","b.**"],"ordering":"key","upcast":true,"partitioned":true}"##;
     let expected = SubscribeOptions {
-        start: Some(Position::Seq(7)),
+        start: Some(StartAt::Seq(7)),
         batch_size: Some(1),
         max_in_flight: Some(2),
         ack_timeout_ms: Some(3),
         max_attempts: Some(4),
         manual_ack: Some(true),
-        filter: Some(Filter {
-            key: Some("a.*".to_owned()),
+        filter: Some(FieldFilter {
+            key: Some(Pattern::new("a.*").unwrap()),
             headers: BTreeMap::from([("h".to_owned(), "v".to_owned())]),
             tags: vec!["#t".to_owned()],
         }),
@@ -63,20 +64,17 @@ fn every_publish_option_has_its_name() {
 fn places_are_named_by_from_or_by_what_only_one_place_needs() {
     for (json, start) in [
         ("{}", None),
-        (r#"{"from":"latest","ts":5}"#, Some(Position::Latest)),
-        (r#"{"from":"earliest"}"#, Some(Position::Earliest)),
-        (r#"{"from":"ts","ts":5}"#, Some(Position::Ts(5))),
-        (r#"{"ts":5}"#, Some(Position::Ts(5))),
+        (r#"{"from":"latest","ts":5}"#, Some(StartAt::Latest)),
+        (r#"{"from":"earliest"}"#, Some(StartAt::Earliest)),
+        (r#"{"from":"ts","ts":5}"#, Some(StartAt::Ts(5))),
+        (r#"{"ts":5}"#, Some(StartAt::Ts(5))),
         (
             r#"{"from":"afterId","afterId":"x"}"#,
-            Some(Position::AfterId("x".to_owned())),
+            Some(StartAt::AfterId("x".to_owned())),
         ),
-        (
-            r#"{"afterId":"x"}"#,
-            Some(Position::AfterId("x".to_owned())),
-        ),
-        (r#"{"seq":1,"from":"seq"}"#, Some(Position::Seq(1))),
-        (r#"{"seq":1}"#, Some(Position::Seq(1))),
+        (r#"{"afterId":"x"}"#, Some(StartAt::AfterId("x".to_owned()))),
+        (r#"{"seq":1,"from":"seq"}"#, Some(StartAt::Seq(1))),
+        (r#"{"seq":1}"#, Some(StartAt::Seq(1))),
     ] {
         assert_eq!(subscribe(json).unwrap().start, start, "{json}");
     }

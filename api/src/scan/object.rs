@@ -104,16 +104,22 @@ macro_rules! name_of {
     };
 }
 
-/// Reads and writes an enum as words; the default where it is left out.
+/// Reads and writes an enum as words; the default where it is left out. `wire` is for a type of another crate.
 macro_rules! words {
-    ($type:ident: $($variant:ident $word:literal),+; $expected:literal) => {
+    ($type:ident: $($words:tt)+) => {
         impl $type {
             /// Its name on the wire.
             pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
+                $crate::scan::words!(word_of self, $($words)+)
             }
         }
 
+        $crate::scan::words!(wire $type: $($words)+);
+    };
+    (word_of $value:ident, $($variant:ident $word:literal),+; $expected:literal) => {
+        match $value { $(Self::$variant => $word),+ }
+    };
+    (wire $type:ident: $($variant:ident $word:literal),+; $expected:literal) => {
         impl<'a> $crate::scan::FromJson<'a> for $type {
             fn from_json(
                 scanner: &mut $crate::scan::Scanner<'a>,
@@ -131,7 +137,7 @@ macro_rules! words {
 
         impl $crate::write::ToJson for $type {
             fn write_json(&self, out: &mut Vec<u8>) {
-                $crate::write::write_text(out, self.as_str());
+                $crate::write::write_text(out, $crate::scan::words!(word_of self, $($variant $word),+; $expected));
             }
         }
     };

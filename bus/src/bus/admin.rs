@@ -5,10 +5,10 @@ use crate::dead_letters::marks_key;
 use crate::error::{AdminError, InvalidField, TopicExists, UnknownTopic};
 use crate::group::Ended;
 use crate::group::record::{GroupRecord, record_prefix};
-use crate::names::{check_topic, is_internal_topic};
 use crate::schemas::{SchemaRecord, schemas_key};
 use crate::state::{MARKER_PREFIX, Marker, check_snapshots, marker_key};
 use crate::topic::{PublishTraits, TopicConfig};
+use prombus_interface::names::{check_topic, is_internal_topic};
 use prombus_store::{Batch, Change, Expect, TopicInfo};
 use std::sync::Arc;
 

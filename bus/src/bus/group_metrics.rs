@@ -2,12 +2,12 @@
 
 use super::Bus;
 use crate::error::GroupError;
-use crate::group::GroupCounts;
 use crate::group::directory::StoredGroup;
 use crate::group::packed_status::PackedStatus;
 use crate::group::record::{GroupRecord, parse_record_key, record_prefix_of_all};
 use crate::group::registry::GroupName;
 use crate::group::status::GroupStatus;
+use prombus_interface::GroupCounts;
 use prombus_store::LockExt;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};

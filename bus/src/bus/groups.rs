@@ -8,10 +8,10 @@ use crate::group::record::{GroupRecord, record_prefix};
 use crate::group::registry::GroupName;
 use crate::group::relay::LINK_TIMEOUT;
 use crate::group::status::GroupStatus;
-use crate::group::{Cursor, Ended, Explanation, GroupConfig, GroupInfo, Lag, SeekEffect, StartAt};
-use crate::names::{check_group, check_topic};
-use crate::pattern::Pattern;
+use crate::group::{Ended, GroupConfig};
 use crate::subscription::pattern_group::pattern_key;
+use prombus_interface::names::{check_group, check_topic};
+use prombus_interface::{Cursor, Explanation, GroupInfo, Lag, Pattern, SeekEffect, StartAt};
 use prombus_store::{Batch, Change, Expect, Keyed, ReadFrom, ReadLimit, StoredEvent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -81,6 +81,7 @@ impl Bus {
             max_attempts: record.settings.max_attempts,
             ordering: record.settings.ordering,
             filter: record.settings.filter.clone(),
+            paused: record.paused_since_ms.is_some(),
             paused_since_ms: record.paused_since_ms,
             partitions: self
                 .core
@@ -132,6 +133,8 @@ impl Bus {
         };
         let age_ms = |event: StoredEvent| self.core.now_ms().saturating_sub(event.ts());
         Ok(Lag {
+            topic: info.topic.clone(),
+            group: info.group.clone(),
             lag: info.lag,
             lag_ms: oldest.map_or(0, age_ms),
             last_cursor: self.cursor_of(&info).await?,
@@ -287,6 +290,7 @@ impl Bus {
         let event = event.filter(|event| event.seq() == info.cursor);
         Ok(Cursor {
             topic: info.topic.clone(),
+            group: info.group.clone(),
             last_id: event.as_ref().map(|event| event.id().into_owned()),
             last_ts: event.as_ref().map(StoredEvent::ts),
             last_seq: info.cursor,

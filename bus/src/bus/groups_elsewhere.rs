@@ -4,11 +4,12 @@
 use super::Bus;
 use crate::error::{GroupError, UnknownGroup};
 use crate::group::command::{Command, Reply};
+use crate::group::explain::of_stored;
 use crate::group::record::{GroupRecord, record_key};
 use crate::group::registry::GroupName;
 use crate::group::relay::LINK_TIMEOUT;
-use crate::group::{Explanation, GroupInfo};
 use futures_util::future::join_all;
+use prombus_interface::{Explanation, GroupInfo};
 use std::collections::BTreeMap;
 use tokio::time::{Instant, timeout_at};
 
@@ -122,11 +123,7 @@ impl Bus {
             _ => None,
         };
         let info = self.describe_stored(name, &record);
-        Ok(Explanation::of_stored(
-            info,
-            owner,
-            self.core.monotonic_ms(),
-        ))
+        Ok(of_stored(info, owner, self.core.monotonic_ms()))
     }
 
     async fn describe_elsewhere(

@@ -1,41 +1,11 @@
 //! The facts: one small struct for each thing that can be wrong.
 
 use super::operations::PublishError;
-pub use prombus_interface::InvalidField;
 use prombus_interface::quoted;
+pub use prombus_interface::{InvalidField, InvalidGroup, InvalidPattern, InvalidTopic};
 use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
-
-/// An invalid topic name.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("invalid topic name {name:?}: {reason}")]
-pub struct InvalidTopic {
-    /// The name, truncated if long.
-    pub name: String,
-    /// The rule that it breaks.
-    pub reason: &'static str,
-}
-
-/// An invalid group name.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("invalid group name {name:?}: {reason}")]
-pub struct InvalidGroup {
-    /// The name, truncated if long.
-    pub name: String,
-    /// The rule that it breaks.
-    pub reason: &'static str,
-}
-
-/// An invalid topic pattern.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("invalid pattern {pattern:?}: {reason}")]
-pub struct InvalidPattern {
-    /// The pattern, truncated if long.
-    pub pattern: String,
-    /// The rule that it breaks.
-    pub reason: &'static str,
-}
 
 /// A part of an event that exceeds its limit.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -217,27 +187,6 @@ impl fmt::Display for UnknownSchema {
             Some(version) => write!(f, "topic {} has no schema version {version}", self.topic),
             None => write!(f, "topic {} has no schema", self.topic),
         }
-    }
-}
-
-impl InvalidTopic {
-    pub(crate) fn new(name: &str, reason: &'static str) -> Self {
-        let name = quoted(name);
-        Self { name, reason }
-    }
-}
-
-impl InvalidGroup {
-    pub(crate) fn new(name: &str, reason: &'static str) -> Self {
-        let name = quoted(name);
-        Self { name, reason }
-    }
-}
-
-impl InvalidPattern {
-    pub(crate) fn new(pattern: &str, reason: &'static str) -> Self {
-        let pattern = quoted(pattern);
-        Self { pattern, reason }
     }
 }
 

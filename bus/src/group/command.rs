@@ -1,17 +1,14 @@
 //! The commands that the bus sends to the owner of a group, each with its reply channel.
 
-use super::explain::Explanation;
 use super::inbox::AckPublishReply;
-use super::info::{GroupInfo, SeekEffect};
 use super::membership::Membership;
 use super::ownership::Via;
 use super::settings::{GroupSettings, SettingsRequest};
-use super::start_at::StartAt;
 use super::state::{HeldLease, MemberId};
 use super::subscriber::{Ended, Subscriber};
 use crate::error::{AckPublishError, GroupError, SettleError};
 use crate::publish::AtomicBatch;
-use prombus_interface::SettleOp;
+use prombus_interface::{Explanation, GroupInfo, SeekEffect, SettleOp, StartAt};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::oneshot;

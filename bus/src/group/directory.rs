@@ -1,10 +1,10 @@
 //! The stored groups as they were last known, so that looking at all groups reads no records: owners report theirs when they
 //! end, and now and then the records are listed, because other buses on the same store write some too.
 
-use super::counts::GroupCounts;
 use super::packed_status::PackedStatus;
 use super::registry::GroupName;
 use super::status::GroupStatus;
+use prombus_interface::GroupCounts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;

@@ -1,76 +1,10 @@
 //! Why nothing is flowing to a group, in a sentence and as data.
 
-use super::info::{GroupInfo, MemberInfo};
 use crate::rfc3339::rfc3339;
-use serde::{Deserialize, Serialize};
+use prombus_interface::{Explanation, GroupInfo, LaneInfo, MemberInfo, Reason};
 
 /// How many blocked lanes an explanation names.
 pub(crate) const MAX_REPORTED_LANES: usize = 20;
-
-/// The answer to "why does nothing come?".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Explanation {
-    /// For people.
-    pub sentence: String,
-    /// The first thing that holds events back.
-    pub reason: Reason,
-    /// Key lanes in which events wait, by position of what blocks them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lanes: Vec<LaneInfo>,
-    /// The earliest moment an event that failed comes back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_retry_ms: Option<u64>,
-    /// The last panic of the group's owner, after which it was replaced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub panicked: Option<String>,
-    /// The node that serves the group, where several share the store and one does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node: Option<String>,
-    /// The group itself.
-    pub group: GroupInfo,
-}
-
-/// What holds events back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// Everything is settled.
-    CaughtUp,
-    /// The group has no members.
-    NoMembers,
-    /// The group is paused, or all members asked for a pause.
-    Paused,
-    /// No member has room for more.
-    InFlightCapReached,
-    /// As many events are unsettled as the group keeps track of.
-    WindowFull,
-    /// All that is left waits for its next delivery.
-    WaitingForBackoff,
-    /// All that is left waits behind earlier events of the same key.
-    KeyLanesBlocked,
-    /// All that is left is in the hands of members.
-    AllInFlight,
-    /// Nothing does.
-    Flowing,
-}
-
-/// A key lane in which events wait.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LaneInfo {
-    /// The position of the event they wait for.
-    pub blocked_by_seq: u64,
-    /// Its id, where it could be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub blocked_by_id: Option<String>,
-    /// The key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-    /// How many wait.
-    pub waiting: usize,
-    /// When the blocking event is due, where it waits for its retry itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub due_ms: Option<u64>,
-}
 
 /// What the decision needs beside the group's info.
 #[derive(Debug, Clone, Copy)]
@@ -85,35 +19,34 @@ pub(crate) struct Situation {
     pub(crate) next_retry_ms: Option<u64>,
 }
 
-impl Explanation {
-    /// What is known of a group by its record. `node` is the node that serves it and did not answer.
-    pub(crate) fn of_stored(group: GroupInfo, node: Option<String>, now_ms: u64) -> Self {
-        let situation = Situation {
-            ready: 0,
-            unread: group.lag,
-            blocked_by_key: 0,
-            window_left: 1,
-            next_retry_ms: None,
-        };
-        let reason = reason(&group, &situation);
-        let sentence = match (&node, reason) {
-            (Some(node), Reason::NoMembers) => format!(
-                "group {} of topic {} has {} to go and is served by the node {node}, which does not answer.",
-                group.group,
-                group.topic,
-                events(group.lag)
-            ),
-            _ => sentence(reason, &group, &situation, &[], now_ms),
-        };
-        Self {
-            sentence,
-            reason,
-            lanes: Vec::new(),
-            next_retry_ms: None,
-            panicked: None,
-            node,
-            group,
-        }
+/// What is known of a group by its record. `node` is the node that serves it and did not answer.
+pub(crate) fn of_stored(group: GroupInfo, node: Option<String>, now_ms: u64) -> Explanation {
+    let situation = Situation {
+        ready: 0,
+        unread: group.lag,
+        blocked_by_key: 0,
+        window_left: 1,
+        next_retry_ms: None,
+    };
+    let reason = reason(&group, &situation);
+    let sentence = match (&node, reason) {
+        (Some(node), Reason::NoMembers) => format!(
+            "group {} of topic {} has {} to go and is served by the node {node}, which does not answer.",
+            group.group,
+            group.topic,
+            events(group.lag)
+        ),
+        _ => sentence(reason, &group, &situation, &[], now_ms),
+    };
+    Explanation {
+        sentence,
+        reason,
+        lanes: Vec::new(),
+        next_retry_ms: None,
+        damage: Vec::new(),
+        panicked: None,
+        node,
+        group,
     }
 }
 
@@ -182,7 +115,7 @@ pub(crate) fn sentence(
         ),
         Reason::WaitingForBackoff => format!(
             "{name}: {} failed and {} for the next delivery{}.",
-            events(group.waiting as u64),
+            events(group.waiting),
             if group.waiting == 1 { "waits" } else { "wait" },
             until(situation.next_retry_ms, now_ms)
         ),
@@ -195,7 +128,8 @@ pub(crate) fn sentence(
             let held = held_by(&group.members);
             format!("{name}: all that is left is in the hands of members: {held}.")
         }
-        Reason::Flowing => format!("{name} is flowing, {lag} to go."),
+        // Limits of connections are known to the server alone, which says so itself.
+        Reason::Flowing | Reason::RateLimited => format!("{name} is flowing, {lag} to go."),
     }
 }
 

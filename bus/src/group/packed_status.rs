@@ -1,9 +1,9 @@
 //! The status of a group that has no owner, in as few bytes as it needs: there may be hundreds of thousands of them, and most
 //! of their counters are 0.
 
-use super::counts::GroupCounts;
 use super::directory::StoredGroup;
 use super::status::GroupStatus;
+use prombus_interface::GroupCounts;
 
 /// The counters of a status, its version and the two positions, each in base 128 with the lowest digit first (LEB128).
 #[derive(Debug, Clone)]

@@ -1,7 +1,6 @@
 //! The running owners of groups: started on demand, and removed when they are idle.
 
 use super::command::{Command, Reply};
-use super::counts::GroupCounts;
 use super::directory::{Directory, StoredGroup};
 use super::inbox::Inbox;
 use super::owner::Owner;
@@ -10,7 +9,7 @@ use super::status::{GroupStatus, SharedStatus};
 use super::subscriber::{Ended, Subscriber};
 use crate::core::Core;
 use crate::error::{GroupError, TakenOver};
-use crate::pattern::Pattern;
+use prombus_interface::{GroupCounts, Pattern};
 use prombus_store::LockExt;
 use std::collections::BTreeMap;
 use std::ops::Bound;

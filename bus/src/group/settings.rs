@@ -1,22 +1,12 @@
 //! The properties of a group: what holds for all its members.
 
 use crate::error::InvalidField;
-use crate::filter::{FieldFilter, Filter};
+use crate::filter::Filter;
+use prombus_interface::{FieldFilter, Ordering};
 use serde::{Deserialize, Serialize};
 
 /// The longest lease that can be asked for.
 pub(crate) const MAX_ACK_TIMEOUT_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
-
-/// In which order a group gets events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ordering {
-    /// Any member with room gets the next event.
-    #[default]
-    None,
-    /// At most one event per key is under way, in log order; events without a key are not ordered.
-    Key,
-}
 
 /// What belongs to the group. The subscription that makes it decides, and afterwards only who changes it on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -45,13 +45,12 @@ pub(crate) use ack_publish::{AckPublishConflict, ConflictReason, MEMBER_LEFT};
 pub(crate) use adoption::HeldLease;
 pub(crate) use leases::{Leased, MIN_EXTENSION_MS};
 pub(crate) use partitions::AssignmentChange;
-use prombus_interface::Retry;
+use prombus_interface::{GroupCounts, Retry};
 pub(crate) use settlement::Settled;
 pub(crate) use stats::BlockedLane;
 pub(crate) use undo::NoUndo;
 
 use super::blocked_keys::BlockedKeys;
-use super::counts::GroupCounts;
 use super::history::History;
 use super::lanes::{Lane, Lanes};
 use super::ranges::Ranges;

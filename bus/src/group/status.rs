@@ -1,8 +1,8 @@
 //! What an owner lets others see of its group at any time, so that looking at all groups disturbs none of them.
 
-use super::counts::GroupCounts;
 use super::record::GroupRecord;
 use super::state::GroupState;
+use prombus_interface::GroupCounts;
 use prombus_store::LockExt;
 use std::sync::Mutex;
 

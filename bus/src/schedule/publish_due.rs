@@ -4,8 +4,8 @@ use super::index::Due;
 use super::record::{Record, SCHEDULES_TOPIC, behind, forget};
 use super::repeat::Repeat;
 use super::scheduler::Run;
-use crate::names::stable_hash;
 use crate::publish::is_tombstone;
+use prombus_interface::names::stable_hash;
 use prombus_store::{
     Batch, CommitError, Draft, Id, LimitReached, MAX_ID_BYTES, ReadError, ReadFrom, ReadLimit,
     StoredEvent,

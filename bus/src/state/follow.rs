@@ -4,9 +4,9 @@
 use crate::bus::Bus;
 use crate::core::{Closing, Core};
 use crate::error::{FollowError, InvalidField, TopicReplaced, UnknownTopic};
-use crate::names::check_topic;
 use crate::partition::PartitionSet;
 use prombus_interface::Ahead;
+use prombus_interface::names::check_topic;
 use prombus_store::{Page, ReadFrom, ReadLimit, Store, StoredEvent, TailWatch};
 use std::borrow::Cow;
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use crate::bus::Bus;
 use crate::error::{InvalidField, StateError, TooManyKeys, UnknownTopic};
-use crate::names::check_topic;
+use prombus_interface::names::check_topic;
 use prombus_store::{ReadFrom, ReadLimit, Store, StoredEvent};
 use std::sync::Arc;
 

@@ -3,15 +3,13 @@
 use crate::error::InvalidField;
 use crate::filter::Filter;
 use crate::group::settings::SettingsRequest;
-use crate::group::{Ordering, StartAt};
 use crate::schemas::UpcastFunction;
 
 /// The longest name of a member.
 const MAX_MEMBER_BYTES: usize = 256;
 
 /// The options of a subscription. What belongs to the group is changed with [`crate::Bus::configure_group`].
-pub type SubscribeOptions =
-    prombus_interface::SubscribeOptions<StartAt, Ordering, Filter, SubscribeExtras>;
+pub type SubscribeOptions = prombus_interface::SubscribeOptions<Filter, SubscribeExtras>;
 
 /// What only a subscriber in process may ask for.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +31,6 @@ impl SubscribeExtras {
 }
 
 pub(super) fn check(options: &SubscribeOptions) -> Result<(), InvalidField> {
-    options.from.check()?;
     settings(options).check()?;
     options.check()?;
     let member = options.extras.member.as_ref();

@@ -4,10 +4,9 @@
 
 use crate::core::Core;
 use crate::error::{GroupError, GroupMismatch, StoreFailed};
-use crate::group::StartAt;
 use crate::group::settings::{GroupSettings, SettingsRequest};
-use crate::names::is_internal_topic;
-use crate::pattern::Pattern;
+use prombus_interface::names::is_internal_topic;
+use prombus_interface::{Pattern, StartAt};
 use prombus_store::{Batch, Change, CommitError, Expect};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

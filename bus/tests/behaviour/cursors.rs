@@ -15,6 +15,7 @@ async fn a_cursor_names_the_last_settled_event() {
         before,
         Cursor {
             topic: "t".into(),
+            group: "g".into(),
             last_id: None,
             last_ts: None,
             last_seq: 0
@@ -26,7 +27,7 @@ async fn a_cursor_names_the_last_settled_event() {
     let cursor = bus.cursor("t", "g").await.expect("it exists");
     let json = serde_json::to_string(&cursor).expect("JSON");
     let expected = format!(
-        r#"{{"topic":"t","lastId":"{}","lastTs":{START_MS},"lastSeq":1}}"#,
+        r#"{{"topic":"t","group":"g","lastId":"{}","lastTs":{START_MS},"lastSeq":1}}"#,
         first.id
     );
     assert_eq!(json, expected);

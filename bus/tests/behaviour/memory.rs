@@ -28,7 +28,7 @@ async fn subscribe(bus: &Bus, group: &str) -> Subscription {
     subscribed.expect("a subscription")
 }
 
-async fn in_flight(bus: &Bus, group: &str) -> usize {
+async fn in_flight(bus: &Bus, group: &str) -> u64 {
     let info = bus.group("big", group).await;
     info.expect("the group is there").in_flight
 }

@@ -10,11 +10,10 @@ use crate::{completion, escape, table, time};
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
+use prombus::{Explanation, FieldFilter, GroupInfo, Ordering};
 use prombus_api::http::{
-    Body, Explanation, GroupChange, GroupInfo, GroupList, GroupQuery, NamedGroup, Seek, SeekReply,
-    TopicList,
+    Body, GroupChange, GroupList, GroupQuery, NamedGroup, Seek, SeekReply, TopicList,
 };
-use prombus_api::options::{Filter, Ordering};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use ureq::http::Method;
@@ -168,7 +167,9 @@ impl Group {
                 ordering,
                 filter,
             } => {
-                let filter = filter.as_deref().map(|text| Filter::parse(text.as_bytes()));
+                let filter = filter
+                    .as_deref()
+                    .map(|text| FieldFilter::parse(text.as_bytes()));
                 let filter = filter.transpose();
                 let change = GroupChange {
                     topic: group.topic.clone(),
@@ -214,7 +215,7 @@ fn list(remote: &Remote, topic: Option<&str>, format: Format) -> anyhow::Result<
     }
     let rows: Vec<Vec<String>> = groups
         .iter()
-        .map(|group| [vec![group.topic.clone()], row(group)].concat())
+        .map(|group| [vec![group.topic.to_string()], row(group)].concat())
         .collect();
     table::print(&[&["topic"], HEADINGS].concat(), &rows)
 }
@@ -242,7 +243,7 @@ fn seek(
         let preview: SeekReply = read(&send(true)?)?;
         let question = format!(
             "{} events would be redelivered and {} skipped. Go on?",
-            preview.redelivered, preview.skipped
+            preview.effect.redelivered, preview.effect.skipped
         );
         confirm(&question, yes)?;
     }
@@ -287,7 +288,7 @@ const HEADINGS: &[&str] = &["group", "cursor", "tail", "lag", "in flight", "memb
 
 fn row(group: &GroupInfo) -> Vec<String> {
     vec![
-        group.group.clone(),
+        group.group.to_string(),
         group.cursor.to_string(),
         group.tail.to_string(),
         group.lag.to_string(),
@@ -332,7 +333,7 @@ fn print_info(group: &GroupInfo) -> anyhow::Result<()> {
         .map(|member| {
             let state = if member.paused { "paused" } else { "open" };
             let mut row = vec![
-                member.name.clone(),
+                member.name.to_string(),
                 state.to_owned(),
                 member.in_flight.to_string(),
                 member.max_in_flight.to_string(),
@@ -369,9 +370,9 @@ fn print_seek(reply: &SeekReply) -> anyhow::Result<()> {
     let is = if reply.dry_run { "would be" } else { "is" };
     output::line(format_args!(
         "the cursor {is} at {}; {} events redelivered, {} skipped",
-        reply.cursor, reply.redelivered, reply.skipped
+        reply.effect.cursor, reply.effect.redelivered, reply.effect.skipped
     ))?;
-    if reply.beyond_tail {
+    if reply.effect.beyond_tail {
         output::line(format_args!(
             "the position is beyond the tail, so the cursor {is} at the tail"
         ))?;

@@ -3,7 +3,7 @@
 use crate::time;
 use anyhow::bail;
 use clap::Args;
-use prombus_api::options::Position;
+use prombus::StartAt;
 
 /// Where to begin; at most one of these.
 #[derive(Debug, Args)]
@@ -21,21 +21,21 @@ pub(super) struct PositionArgs {
 
 impl PositionArgs {
     /// The position, where one was given.
-    pub(super) fn resolve(&self) -> anyhow::Result<Option<Position>> {
+    pub(super) fn resolve(&self) -> anyhow::Result<Option<StartAt>> {
         if let Some(id) = &self.after_id {
-            return Ok(Some(Position::AfterId(id.clone())));
+            return Ok(Some(StartAt::AfterId(id.clone())));
         }
         if let Some(seq) = self.seq {
-            return Ok(Some(Position::Seq(seq)));
+            return Ok(Some(StartAt::Seq(seq)));
         }
         let Some(from) = &self.from else {
             return Ok(None);
         };
         Ok(Some(match from.as_str() {
-            "earliest" => Position::Earliest,
-            "latest" => Position::Latest,
+            "earliest" => StartAt::Earliest,
+            "latest" => StartAt::Latest,
             text => match time::parse(text) {
-                Ok(ts) => Position::Ts(ts),
+                Ok(ts) => StartAt::Ts(ts),
                 Err(why) => {
                     bail!("invalid --from {text:?}: neither earliest nor latest, and {why}")
                 }

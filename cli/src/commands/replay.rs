@@ -7,8 +7,8 @@ use crate::output::Format;
 use crate::remote::{Remote, RemoteArgs, read};
 use clap::Args;
 use clap_complete::ArgValueCandidates;
+use prombus::StartAt;
 use prombus_api::http::ReadQuery;
-use prombus_api::options::Position;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -46,7 +46,7 @@ struct Page {
 impl Replay {
     pub(super) fn run(&self, format: Format) -> anyhow::Result<()> {
         let remote = self.remote.remote()?;
-        let mut start = self.position.resolve()?.unwrap_or(Position::Earliest);
+        let mut start = self.position.resolve()?.unwrap_or(StartAt::Earliest);
         let mut left = self.limit.unwrap_or(u64::MAX);
         while left > 0 {
             let page = self.page(&remote, start, left.min(PAGE_EVENTS))?;
@@ -55,14 +55,14 @@ impl Replay {
             }
             left -= page.events.len() as u64;
             match page.next {
-                Some(next) if !page.events.is_empty() => start = Position::Seq(next),
+                Some(next) if !page.events.is_empty() => start = StartAt::Seq(next),
                 _ => return Ok(()),
             }
         }
         Ok(())
     }
 
-    fn page(&self, remote: &Remote, start: Position, limit: u64) -> anyhow::Result<Page> {
+    fn page(&self, remote: &Remote, start: StartAt, limit: u64) -> anyhow::Result<Page> {
         let query = ReadQuery {
             topic: self.topic.clone(),
             start: Some(start),

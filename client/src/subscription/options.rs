@@ -1,12 +1,13 @@
 //! What a subscriber may ask for, and how it goes over the wire.
 
-use prombus_api::options::{Filter, Ordering, Position, SubscribeOptions as WireOptions};
+use prombus_api::options::SubscribeOptions as WireOptions;
+use prombus_interface::{FieldFilter, StartAt};
 
 /// What a subscriber may ask for. What is `None` is as the group has it, or the server's default for a new group.
-pub type SubscribeOptions = prombus_interface::SubscribeOptions<Position, Ordering, Filter, ()>;
+pub type SubscribeOptions = prombus_interface::SubscribeOptions<FieldFilter, ()>;
 
 /// Options as they go over the wire, from `start`.
-pub(crate) fn to_wire(options: &SubscribeOptions, start: Position) -> WireOptions {
+pub(crate) fn to_wire(options: &SubscribeOptions, start: StartAt) -> WireOptions {
     WireOptions {
         start: Some(start),
         batch_size: Some(options.batch_size),

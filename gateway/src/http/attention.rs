@@ -7,8 +7,8 @@ use super::message::Response;
 use super::reply;
 use super::status::sees_everything;
 use crate::api_error::ApiError;
-use prombus::{GroupMetrics, ProjectorInfo, TopicInfo, is_dead_letter_topic};
-use prombus_api::http::{Attention, Explanation, Finding, FindingKind, Level, Reason};
+use prombus::{Explanation, GroupMetrics, ProjectorInfo, Reason, TopicInfo, is_dead_letter_topic};
+use prombus_api::http::{Attention, Finding, FindingKind, Level};
 
 /// The most findings of a reply.
 const MAX_FINDINGS: usize = 100;

@@ -7,13 +7,12 @@ use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
-use prombus::{ReadFrom, ReadLimit, dead_letter_topic};
+use prombus::{ReadFrom, ReadLimit, StartAt, dead_letter_topic};
 use prombus_api::Code;
 use prombus_api::http::{
     ReadQuery, RemoveLettersQuery, RemovedLetters, WhichLetters, write_dead_letter,
     write_event_page,
 };
-use prombus_api::options::Position;
 use std::sync::Arc;
 
 /// The most ids that one request names.
@@ -30,8 +29,8 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     call.check(&wanted.topic, None)?;
     let letters = dead_letter_topic(&wanted.topic);
     call.allow(Action::Subscribe, &letters, None)?;
-    let start = wanted.start.unwrap_or(Position::Earliest);
-    if start == Position::Latest {
+    let start = wanted.start.unwrap_or(StartAt::Earliest);
+    if start == StartAt::Latest {
         let message = "from: expected earliest, ts, afterId or seq";
         return Err(ApiError::new(Code::BadFrame, message));
     }

@@ -7,10 +7,9 @@ use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::cloudevents::{self, Format};
 use hyper::header::{HeaderName, HeaderValue};
-use prombus::{Bus, Find, KeyRange, Page, ReadFrom, ReadLimit, Store, StoredEvent};
+use prombus::{Bus, Find, KeyRange, Page, ReadFrom, ReadLimit, StartAt, Store, StoredEvent};
 use prombus_api::Code;
 use prombus_api::http::{LatestQuery, ReadQuery, write_event_page, write_latest_page};
-use prombus_api::options::Position;
 use std::sync::Arc;
 
 /// How many events a page has by default.
@@ -28,7 +27,7 @@ pub(super) async fn replay(call: Call) -> Result<Response, ApiError> {
     let wanted = ReadQuery::parse(&call.query()?)?;
     call.allow(Action::Subscribe, &wanted.topic, None)?;
     let topic = call.known(&wanted.topic)?;
-    let start = wanted.start.unwrap_or(Position::Earliest);
+    let start = wanted.start.unwrap_or(StartAt::Earliest);
     let mut page = read_page(&call, &topic, start, wanted.limit).await?;
     if wanted.upcast {
         upcast(&call.gateway().bus, &topic, &mut page.events).await?;
@@ -89,19 +88,19 @@ async fn with_tombstones(
 pub(super) async fn first_seq(
     store: &dyn Store,
     topic: &Arc<str>,
-    start: Position,
+    start: StartAt,
 ) -> Result<u64, ApiError> {
     let behind_tail = || store.topic(topic).map_or(1, |info| info.tail_seq + 1);
     match start {
-        Position::Latest => Ok(behind_tail()),
-        Position::Earliest => Ok(1),
-        Position::Seq(0) => Err(ApiError::new(Code::BadFrame, "seq: positions begin at 1")),
-        Position::Seq(seq) => Ok(seq),
-        Position::Ts(ts) => {
+        StartAt::Latest => Ok(behind_tail()),
+        StartAt::Earliest => Ok(1),
+        StartAt::Seq(0) => Err(ApiError::new(Code::BadFrame, "seq: positions begin at 1")),
+        StartAt::Seq(seq) => Ok(seq),
+        StartAt::Ts(ts) => {
             let found = store.find(topic, Find::Ts(ts)).await?;
             Ok(found.unwrap_or_else(behind_tail))
         }
-        Position::AfterId(id) => match store.find(topic, Find::Id(&id)).await? {
+        StartAt::AfterId(id) => match store.find(topic, Find::Id(&id)).await? {
             Some(seq) => Ok(seq + 1),
             None => {
                 let message = format!("no event {id:?} in topic {topic}");
@@ -145,10 +144,10 @@ pub(super) async fn upcast(
 async fn read_page(
     call: &Call,
     topic: &Arc<str>,
-    start: Position,
+    start: StartAt,
     limit: Option<u64>,
 ) -> Result<Page, ApiError> {
-    if start == Position::Latest {
+    if start == StartAt::Latest {
         let message = "from: expected earliest, ts, afterId or seq";
         return Err(ApiError::new(Code::BadFrame, message));
     }

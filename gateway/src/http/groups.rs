@@ -1,21 +1,19 @@
 //! Groups: `/groups`, `/cursors`, `/lag` and `/explain`.
 
-mod wire;
-
 use super::call::{Call, forbidden};
 use super::message::Response;
 use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::gateway::Gateway;
-use crate::to_bus::{to_bus_filter, to_bus_ordering, to_bus_position};
-use prombus::{GroupConfig, GroupInfo, Pace, SeekEffect, ShadowOptions};
+use prombus::{
+    Explanation, Filter, GroupConfig, GroupInfo, Pace, Reason, SeekEffect, ShadowOptions,
+};
 use prombus_api::Code;
 use prombus_api::http::{
-    Body as _, CursorList, Explanation, GroupChange, GroupList, GroupQuery, Lag, NamedGroup,
-    Pace as WirePace, PageQuery, Reason, Seek, SeekReply, Shadow, ShadowReply,
+    Body as _, CursorList, GroupChange, GroupList, GroupQuery, NamedGroup, Pace as WirePace,
+    PageQuery, Seek, SeekReply, Shadow, ShadowReply,
 };
-use wire::{wire_cursor, wire_explanation, wire_group};
 
 /// The most findings of damage that an explanation shows.
 const MAX_DAMAGE_SHOWN: usize = 20;
@@ -30,10 +28,8 @@ pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     }
     let wanted = GroupQuery::parse(&query)?;
     let groups = visible(&call, &wanted).await?;
-    Ok(reply::json(&GroupList {
-        groups: groups.into_iter().map(wire_group).collect(),
-        topic: wanted.topic,
-    }))
+    let topic = wanted.topic;
+    Ok(reply::json(&GroupList { topic, groups }))
 }
 
 /// Changes what belongs to a group and not to its members.
@@ -45,26 +41,26 @@ pub(super) async fn change(mut call: Call) -> Result<Response, ApiError> {
     call.known(&topic)?;
     let config = GroupConfig {
         max_attempts: wanted.max_attempts,
-        ordering: wanted.ordering.map(to_bus_ordering),
-        filter: wanted.filter.as_ref().map(to_bus_filter).transpose()?,
+        ordering: wanted.ordering,
+        filter: wanted.filter.map(Filter::Fields),
     };
     let bus = &call.gateway().bus;
     bus.configure_group(&topic, &group, &config).await?;
-    Ok(reply::json(&wire_group(bus.group(&topic, &group).await?)))
+    Ok(reply::json(&bus.group(&topic, &group).await?))
 }
 
 /// Stops deliveries to all members of a group.
 pub(super) async fn pause(mut call: Call) -> Result<Response, ApiError> {
     let NamedGroup { topic, group } = administered(&mut call).await?;
     let info = call.gateway().bus.pause_group(&topic, &group).await?;
-    Ok(reply::json(&wire_group(info)))
+    Ok(reply::json(&info))
 }
 
 /// Lets a paused group go on.
 pub(super) async fn resume(mut call: Call) -> Result<Response, ApiError> {
     let NamedGroup { topic, group } = administered(&mut call).await?;
     let info = call.gateway().bus.resume_group(&topic, &group).await?;
-    Ok(reply::json(&wire_group(info)))
+    Ok(reply::json(&info))
 }
 
 pub(super) async fn remove(call: Call) -> Result<Response, ApiError> {
@@ -82,8 +78,7 @@ pub(super) async fn cursors(call: Call) -> Result<Response, ApiError> {
     let wanted = GroupQuery::parse(&call.query()?)?;
     let mut cursors = Vec::new();
     for info in visible(&call, &wanted).await? {
-        let cursor = call.gateway().bus.cursor(&info.topic, &info.group).await?;
-        cursors.push(wire_cursor(cursor, &info.group));
+        cursors.push(call.gateway().bus.cursor(&info.topic, &info.group).await?);
     }
     Ok(reply::json(&CursorList {
         topic: wanted.topic,
@@ -99,11 +94,10 @@ pub(super) async fn seek(mut call: Call) -> Result<Response, ApiError> {
     call.allow(Action::Admin, &topic, Some(&group))?;
     call.known(&topic)?;
     let bus = &call.gateway().bus;
-    let place = to_bus_position(wanted.to);
     let effect = if wanted.dry_run {
-        bus.seek_dry_run(&topic, &group, place).await?
+        bus.seek_dry_run(&topic, &group, wanted.to).await?
     } else {
-        bus.seek(&topic, &group, place).await?
+        bus.seek(&topic, &group, wanted.to).await?
     };
     let named = NamedGroup { topic, group };
     Ok(seek_reply(named, effect, wanted.dry_run))
@@ -125,7 +119,7 @@ pub(super) async fn shadow(mut call: Call) -> Result<Response, ApiError> {
     call.known(&wanted.topic)?;
     let defaults = ShadowOptions::default();
     let options = ShadowOptions {
-        from: wanted.start.map_or(defaults.from, to_bus_position),
+        from: wanted.start.unwrap_or(defaults.from),
         to: wanted.to,
         pace: match wanted.pace {
             None | Some(WirePace::Original) => Pace::Original,
@@ -152,10 +146,7 @@ fn seek_reply(named: NamedGroup, effect: SeekEffect, dry_run: bool) -> Response 
         topic: named.topic,
         group: named.group,
         dry_run,
-        cursor: effect.cursor,
-        redelivered: effect.redelivered,
-        skipped: effect.skipped,
-        beyond_tail: effect.beyond_tail,
+        effect,
     })
 }
 
@@ -174,14 +165,7 @@ pub(super) async fn lag(call: Call) -> Result<Response, ApiError> {
     call.allow_looking(&wanted.topic, Some(group))?;
     call.known(&wanted.topic)?;
     let lag = call.gateway().bus.lag(&wanted.topic, group).await?;
-    Ok(reply::json(&Lag {
-        topic: wanted.topic.clone(),
-        group: group.to_owned(),
-        lag: lag.lag,
-        lag_ms: lag.lag_ms,
-        last_cursor: wire_cursor(lag.last_cursor, group),
-        tail: lag.tail,
-    }))
+    Ok(reply::json(&lag))
 }
 
 /// Why nothing is flowing.
@@ -209,7 +193,7 @@ pub(super) async fn explained(
     topic: &str,
     group: &str,
 ) -> Result<Explanation, ApiError> {
-    let mut explanation = wire_explanation(gateway.bus.explain(topic, group).await?);
+    let mut explanation = gateway.bus.explain(topic, group).await?;
     let now_ms = gateway.monotonic_ms();
     let is_throttled = gateway.throttled.contains(topic, group, now_ms);
     if is_throttled && looks_delivered(explanation.reason) {

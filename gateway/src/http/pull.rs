@@ -13,7 +13,6 @@ use super::reply;
 use crate::api_error::ApiError;
 use crate::auth::Action;
 use crate::cloudevents::{self, Extension, Format};
-use crate::to_bus::to_bus_position;
 use prombus::Delivery;
 use prombus_api::Code;
 use prombus_api::http::{Body as _, Context, Pull, write_pulled};
@@ -43,7 +42,7 @@ pub(super) async fn pull(mut call: Call) -> Result<Response, ApiError> {
     }
     let wait_ms = wanted.wait_ms.unwrap_or(0).clamp(MIN_WAIT_MS, MAX_WAIT_MS);
     let gateway = call.gateway();
-    let start = wanted.start.map(to_bus_position).unwrap_or_default();
+    let start = wanted.start.unwrap_or_default();
     let consumer = gateway
         .pull_consumers
         .join(

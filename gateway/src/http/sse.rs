@@ -11,10 +11,9 @@ use crate::api_error::ApiError;
 use crate::auth::{Action, Grant};
 use crate::cloudevents::{Format, write_event};
 use hyper::header::{self, HeaderName, HeaderValue};
-use prombus::{Find, ReadError, ReadFrom, ReadLimit, Store, StoredEvent};
+use prombus::{Find, ReadError, ReadFrom, ReadLimit, StartAt, Store, StoredEvent};
 use prombus_api::Code;
 use prombus_api::http::{ErrorBody, ReadQuery};
-use prombus_api::options::Position;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,7 +54,7 @@ pub(super) async fn follow(call: Call) -> Result<Response, ApiError> {
     let (next_seq, gap) = match last_id {
         Some(id) => resume(&**store, &topic, exists, id).await?,
         None if exists => {
-            let start = wanted.start.unwrap_or(Position::Latest);
+            let start = wanted.start.unwrap_or(StartAt::Latest);
             (first_seq(&**store, &topic, start).await?, None)
         }
         None => (first_seq_of_new(&topic, wanted.start)?, None),
@@ -101,11 +100,11 @@ async fn resume(
 }
 
 /// Where a topic that does not exist yet begins.
-fn first_seq_of_new(topic: &str, start: Option<Position>) -> Result<u64, ApiError> {
+fn first_seq_of_new(topic: &str, start: Option<StartAt>) -> Result<u64, ApiError> {
     match start {
-        None | Some(Position::Latest | Position::Earliest | Position::Ts(_)) => Ok(1),
-        Some(Position::Seq(seq)) => Ok(seq.max(1)),
-        Some(Position::AfterId(id)) => {
+        None | Some(StartAt::Latest | StartAt::Earliest | StartAt::Ts(_)) => Ok(1),
+        Some(StartAt::Seq(seq)) => Ok(seq.max(1)),
+        Some(StartAt::AfterId(id)) => {
             let message = format!("no event {id:?} in topic {topic}");
             Err(ApiError::new(Code::UnknownId, message))
         }

@@ -4,8 +4,7 @@ use super::dispatcher::{Dispatcher, shutting_down};
 use super::publish_batch::write_api_error;
 use super::subscriptions::{MAX_SUBSCRIPTIONS, Member, topics};
 use crate::api_error::ApiError;
-use crate::to_bus::{to_bus_filter, to_bus_ordering, to_bus_position};
-use prombus::SubscribeOptions;
+use prombus::{Filter, SubscribeOptions};
 use prombus_api::Code;
 use prombus_api::frames::{Auth, GroupName, Subscribe, write_ok, write_subscribed};
 use prombus_api::options;
@@ -70,7 +69,7 @@ impl Dispatcher {
         self.wait_for_replies().await;
         let (topic, group) = (&*subscribe.topic, subscribe.group.as_deref());
         self.check_subscribe(topic, group, &subscribe.options.topics)?;
-        let mut options = bus_options(&subscribe.options)?;
+        let mut options = bus_options(&subscribe.options);
         options.extras.member = Some(self.member_name());
         let bus = &self.gateway.bus;
         let subscribed = match group {
@@ -139,21 +138,20 @@ impl Dispatcher {
 }
 
 /// Converts the options of the wire to those of the bus.
-fn bus_options(options: &options::SubscribeOptions) -> Result<SubscribeOptions, ApiError> {
+fn bus_options(options: &options::SubscribeOptions) -> SubscribeOptions {
     let defaults = SubscribeOptions::default();
-    let start = options.start.clone().map(to_bus_position);
-    Ok(SubscribeOptions {
-        from: start.unwrap_or_default(),
+    SubscribeOptions {
+        from: options.start.clone().unwrap_or_default(),
         batch_size: options.batch_size.unwrap_or(defaults.batch_size),
         max_in_flight: options.max_in_flight.unwrap_or(MAX_IN_FLIGHT),
         ack_timeout_ms: options.ack_timeout_ms,
         max_attempts: options.max_attempts,
-        ordering: options.ordering.map(to_bus_ordering),
-        filter: options.filter.as_ref().map(to_bus_filter).transpose()?,
+        ordering: options.ordering,
+        filter: options.filter.clone().map(Filter::Fields),
         topics: options.topics.clone(),
         manual_ack: true,
         upcast: options.upcast.unwrap_or(false),
         partitioned: options.partitioned,
         ..defaults
-    })
+    }
 }

@@ -1,8 +1,9 @@
 //! Frames of every kind with every field.
 
 use crate::frames::*;
-use crate::options::{AlsoPublish, Filter, Ordering, Position, PublishOptions, SubscribeOptions};
+use crate::options::{AlsoPublish, PublishOptions, SubscribeOptions};
 use crate::record::Record;
+use prombus_interface::{FieldFilter, Ordering, Pattern, StartAt};
 use proptest::prelude::*;
 use std::borrow::Cow;
 
@@ -248,23 +249,28 @@ fn subscribe_options() -> impl Strategy<Value = SubscribeOptions> {
     })
 }
 
-fn position() -> impl Strategy<Value = Position> {
+fn position() -> impl Strategy<Value = StartAt> {
     prop_oneof![
-        Just(Position::Latest),
-        Just(Position::Earliest),
-        any::<u64>().prop_map(Position::Ts),
-        any::<String>().prop_map(Position::AfterId),
-        any::<u64>().prop_map(Position::Seq),
+        Just(StartAt::Latest),
+        Just(StartAt::Earliest),
+        any::<u64>().prop_map(StartAt::Ts),
+        any::<String>().prop_map(StartAt::AfterId),
+        any::<u64>().prop_map(StartAt::Seq),
     ]
 }
 
-fn filter() -> impl Strategy<Value = Filter> {
+fn filter() -> impl Strategy<Value = FieldFilter> {
     let headers = prop::collection::btree_map(any::<String>(), any::<String>(), 0..3);
-    (prop::option::of(any::<String>()), headers, texts()).prop_map(|(key, headers, tags)| Filter {
+    (prop::option::of(pattern()), headers, texts()).prop_map(|(key, headers, tags)| FieldFilter {
         key,
         headers,
         tags,
     })
+}
+
+fn pattern() -> impl Strategy<Value = Pattern> {
+    let text = any::<String>().prop_filter("two stars are a segment", |text| !text.contains("**"));
+    text.prop_map(|text| Pattern::new(&text).expect("a pattern"))
 }
 
 fn texts() -> impl Strategy<Value = Vec<String>> {

@@ -4,12 +4,9 @@ use super::{Existence, Owner, Stop};
 use crate::core::Core;
 use crate::error::{GroupError, LeaseLost, SettleError, UnknownId};
 use crate::group::command::{Asker, Command, SettleByIds};
-use crate::group::explain::{
-    Explanation, LaneInfo, MAX_REPORTED_LANES, Situation, reason, sentence,
-};
-use crate::group::info::{GroupInfo, MemberInfo};
+use crate::group::explain::{MAX_REPORTED_LANES, Situation, reason, sentence};
 use crate::group::state::{BlockedLane, MemberId, Settled};
-use prombus_interface::SettleOp;
+use prombus_interface::{Explanation, GroupInfo, LaneInfo, MemberInfo, SettleOp};
 use prombus_store::{Find, ReadFrom, ReadLimit};
 use std::sync::Arc;
 
@@ -188,11 +185,12 @@ impl Owner {
             max_attempts: settings.max_attempts,
             ordering: settings.ordering,
             filter: settings.filter.clone(),
+            paused: self.state.paused_since_ms().is_some(),
             paused_since_ms: self.state.paused_since_ms(),
             partitions: self.state.partition_count(),
             members: self.member_infos(now_ms),
-            in_flight: stages.leased,
-            waiting: stages.waiting,
+            in_flight: stages.leased as u64,
+            waiting: stages.waiting as u64,
             oldest_in_flight_ms: stages
                 .oldest_lease_ms
                 .map_or(0, |start_ms| now_ms.saturating_sub(start_ms)),
@@ -207,9 +205,9 @@ impl Owner {
         let mut info = |member: &super::Member| MemberInfo {
             name: member.subscriber.name.clone(),
             paused: member.subscriber.is_paused(),
-            in_flight: self.state.held_by(member.id),
-            max_in_flight: member.subscriber.credit.limit(),
-            room: member.subscriber.credit.room(),
+            in_flight: self.state.held_by(member.id) as u64,
+            max_in_flight: member.subscriber.credit.limit() as u64,
+            room: member.subscriber.credit.room() as u64,
             oldest_in_flight_ms: oldest.get(&member.id).map_or(0, held_ms),
             partitions: assignments.remove(&member.id).unwrap_or_default(),
             node: member.via.as_ref().map(|(_, node)| node.clone()),
@@ -249,6 +247,7 @@ impl Owner {
             reason,
             lanes,
             next_retry_ms: next_retry_ms.map(|due_ms| self.state.wall_ms(due_ms)),
+            damage: Vec::new(),
             panicked: self.panicked.clone(),
             node: self.serving_node(),
             group,
@@ -273,7 +272,7 @@ async fn lane_info(core: &Core, topic: &Arc<str>, lane: BlockedLane) -> LaneInfo
         key: event
             .as_ref()
             .and_then(|event| Some(event.key()?.into_owned())),
-        waiting: lane.waiting,
+        waiting: lane.waiting as u64,
         due_ms: lane.due_ms,
     }
 }

@@ -6,7 +6,7 @@ use super::{Existence, Owner};
 use crate::core::Core;
 use crate::error::UnknownTopic;
 use crate::group::history::{Attempt, History};
-use crate::names::dead_letter_topic;
+use prombus_interface::names::dead_letter_topic;
 use prombus_store::{Batch, Draft, ReadError, ReadFrom, ReadLimit, StoredEvent};
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -5,7 +5,8 @@ use super::Owner;
 use crate::core::Core;
 use crate::error::{GroupError, UnknownTopic};
 use crate::group::record::{GroupRecord, OWNED_RECORD_VERSION};
-use crate::group::start_at::StartAt;
+use crate::group::start_at::cursor_at;
+use prombus_interface::StartAt;
 use std::sync::Arc;
 
 /// How often a position is looked for while the topic is deleted and made again meanwhile.
@@ -51,7 +52,7 @@ pub(super) async fn resolve_position(
 ) -> Result<(u64, Option<u64>), GroupError> {
     for _ in 0..MAX_POSITION_ATTEMPTS {
         let before = core.store.incarnation(topic);
-        let cursor = place.cursor(core, topic).await?;
+        let cursor = cursor_at(place, core, topic).await?;
         if core.store.incarnation(topic) == before {
             return Ok((cursor, before));
         }

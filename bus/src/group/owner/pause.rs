@@ -3,7 +3,7 @@
 
 use super::{Existence, Owner};
 use crate::error::GroupError;
-use crate::group::info::GroupInfo;
+use prombus_interface::GroupInfo;
 
 impl Owner {
     /// Pauses the group or lets it go on, durably.

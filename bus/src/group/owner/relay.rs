@@ -16,9 +16,9 @@ use crate::group::relay::{
     FromOwner, FromRelay, LINK_SILENT, LINK_TIMEOUT, LinkReceiver, LinkSender, NodeLink, WireEnded,
     WireHeld, WireJoin, WireSettings, decode, encode,
 };
-use crate::group::start_at::StartAt;
 use crate::group::state::{GroupState, HeldLease, MemberId};
 use grants::{GrantedRead, WaitingGrant};
+use prombus_interface::StartAt;
 use requests::Request;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -4,8 +4,8 @@ use super::incarnation::resolve_position;
 use super::{Existence, Owner};
 use crate::error::{GroupError, NothingToUndo, TooMuchSettled};
 use crate::group::command::Seek;
-use crate::group::info::SeekEffect;
 use crate::group::state::NoUndo;
+use prombus_interface::SeekEffect;
 
 impl Owner {
     /// Sets the cursor, or says what that would do.

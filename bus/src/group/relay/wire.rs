@@ -1,15 +1,14 @@
 //! The messages of a link: a JSON head, and behind it a batch of events where a message has one.
 
 use super::errors::{WireAckPublishError, WireGroupError, WireSettleError};
-use crate::filter::{FieldFilter, Filter};
+use crate::filter::Filter;
 use crate::group::command::{PatternDefaults, Seek};
-use crate::group::explain::Explanation;
-use crate::group::info::{GroupInfo, SeekEffect};
-use crate::group::settings::{Ordering, SettingsRequest};
-use crate::group::start_at::StartAt;
+use crate::group::settings::SettingsRequest;
 use crate::group::state::{MemberId, Settled};
 use crate::publish::Published;
-use prombus_interface::SettleOp;
+use prombus_interface::{
+    Explanation, FieldFilter, GroupInfo, Ordering, SeekEffect, SettleOp, StartAt,
+};
 use prombus_store::Id;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -4,8 +4,8 @@
 use super::partitions::AssignmentChange;
 use super::tests::rules;
 use super::*;
-use crate::group::settings::Ordering;
 use crate::partition::partition_of;
+use prombus_interface::Ordering;
 use prombus_store::{Batch, Draft, GeneratedId, StoredEvent};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;

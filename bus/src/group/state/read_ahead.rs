@@ -3,7 +3,7 @@
 use super::slot::{Slot, Stage};
 use super::{GroupState, MemberId, RestoredEvent};
 use crate::group::lanes::Lane;
-use crate::group::settings::Ordering;
+use prombus_interface::Ordering;
 use prombus_store::{GeneratedId, StoredEvent};
 
 impl GroupState {

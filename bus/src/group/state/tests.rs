@@ -1,7 +1,7 @@
 //! Single decisions of the state machine, each in a few lines.
 
 use super::*;
-use crate::group::settings::Ordering;
+use prombus_interface::Ordering;
 use prombus_store::{Batch, Draft, GeneratedId, Id, StoredEvent};
 
 /// The tag of the ids in these tests.

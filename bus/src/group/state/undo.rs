@@ -4,7 +4,7 @@ use super::GroupState;
 use super::persistence::Progress;
 use crate::group::ranges::Ranges;
 use crate::group::record::{BlockedKeyRecord, SeekUndo};
-use crate::group::settings::Ordering;
+use prombus_interface::Ordering;
 use std::sync::Arc;
 
 /// What is noted of a delivery that was under way when the cursor was set.

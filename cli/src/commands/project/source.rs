@@ -4,10 +4,9 @@ use crate::output;
 use crate::progress::count_events;
 use crate::remote::{ApiError, Remote};
 use indicatif::ProgressBar;
-use prombus::ReadLimit;
+use prombus::{ReadLimit, StartAt};
 use prombus_api::Code;
 use prombus_api::http::{EventPage, ReadQuery, TopicInfo};
-use prombus_api::options::Position;
 use prombus_connect::error::SourceError;
 use prombus_connect::{Event, Source, SourcePage};
 use std::sync::Arc;
@@ -107,7 +106,7 @@ impl Drop for RemoteSource {
 fn read(remote: &Remote, topic: &str, from_seq: u64, limit: usize) -> anyhow::Result<SourcePage> {
     let mut query = ReadQuery {
         topic: topic.to_owned(),
-        start: Some(Position::Seq(from_seq)),
+        start: Some(StartAt::Seq(from_seq)),
         limit: Some(limit as u64),
         upcast: false,
     };
@@ -123,7 +122,7 @@ fn read(remote: &Remote, topic: &str, from_seq: u64, limit: usize) -> anyhow::Re
                 let tail_seq = next.unwrap_or(last.seq());
                 return Ok(SourcePage { events, tail_seq });
             }
-            (None, Some(next)) => query.start = Some(Position::Seq(next)),
+            (None, Some(next)) => query.start = Some(StartAt::Seq(next)),
             (None, None) => {
                 let info: TopicInfo = remote.get(&format!("/topics/{topic}"))?;
                 let tail_seq = info.tail_seq;

@@ -1,7 +1,8 @@
 //! What `top` knows of a server at one moment, and the rates between two of them.
 
 use crate::remote::Remote;
-use prombus_api::http::{GroupInfo, GroupList, GroupQuery, TopicInfo, TopicList};
+use prombus::GroupInfo;
+use prombus_api::http::{GroupList, GroupQuery, TopicInfo, TopicList};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -177,8 +178,8 @@ fn group_rate(group: &GroupInfo, before: &Sample, seconds: f64) -> GroupRate {
         GroupState::Flowing
     };
     GroupRate {
-        topic: group.topic.clone(),
-        name: group.group.clone(),
+        topic: group.topic.to_string(),
+        name: group.group.to_string(),
         per_second: acked_since as f64 / seconds,
         lag: group.lag,
         in_flight: group.in_flight,

@@ -4,7 +4,7 @@ use super::{CreditExceeded, Inner, PendingWork, QueuedDelivery, Shared};
 use crate::error::ServerError;
 use crate::id::Id;
 use crate::subscription::{AckRun, Ended};
-use prombus_api::options::Position;
+use prombus_interface::StartAt;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -178,7 +178,7 @@ impl Shared {
 
     /// Where to subscribe from. A durable group has its cursor. One that is made anew for each connection goes on
     /// behind what was handed out.
-    pub(crate) fn start(&self) -> Position {
+    pub(crate) fn start(&self) -> StartAt {
         let from = &self.options.from;
         match &self.inner().resume {
             Some(resume) if self.is_single_topic() => resume.start_in(&self.topic, from),

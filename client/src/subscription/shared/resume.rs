@@ -1,7 +1,7 @@
 //! How far an ephemeral subscription has come. Its group is gone with the connection; the next one is made to go on
 //! where this one stopped, and what comes twice for that is passed over.
 
-use prombus_api::options::Position;
+use prombus_interface::StartAt;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const RESUME_OVERLAP_MS: u64 = 10_000;
 /// What was handed out of an ephemeral subscription.
 #[derive(Debug, Default)]
 pub(super) struct Resume {
-    /// Position and time of the first event that came.
+    /// StartAt and time of the first event that came.
     first: Option<(u64, u64)>,
     /// The time of the last event that was handed out.
     last_ts: Option<u64>,
@@ -58,23 +58,23 @@ impl Resume {
     }
 
     /// Where to go on in one topic; `from` is where the subscriber began.
-    pub(super) fn start_in(&self, topic: &str, from: &Position) -> Position {
+    pub(super) fn start_in(&self, topic: &str, from: &StartAt) -> StartAt {
         let next = self.positions.get(topic).map(|seq| seq + 1);
         let next = next.or(self.first.map(|(seq, _)| seq));
-        next.map_or_else(|| from.clone(), Position::Seq)
+        next.map_or_else(|| from.clone(), StartAt::Seq)
     }
 
     /// Where to go on in several topics: never before where the subscriber began.
-    pub(super) fn start(&self, from: &Position) -> Position {
+    pub(super) fn start(&self, from: &StartAt) -> StartAt {
         let Some((_, first_ts)) = self.first else {
             return from.clone();
         };
         let overlap = |last_ts: u64| last_ts.saturating_sub(RESUME_OVERLAP_MS);
         match (from, self.last_ts) {
-            (Position::Earliest | Position::Ts(_), None) => from.clone(),
-            (Position::Earliest, Some(last_ts)) => Position::Ts(overlap(last_ts)),
-            (Position::Ts(from_ts), Some(last_ts)) => Position::Ts(overlap(last_ts).max(*from_ts)),
-            (_, last_ts) => Position::Ts(overlap(last_ts.unwrap_or(first_ts)).max(first_ts)),
+            (StartAt::Earliest | StartAt::Ts(_), None) => from.clone(),
+            (StartAt::Earliest, Some(last_ts)) => StartAt::Ts(overlap(last_ts)),
+            (StartAt::Ts(from_ts), Some(last_ts)) => StartAt::Ts(overlap(last_ts).max(*from_ts)),
+            (_, last_ts) => StartAt::Ts(overlap(last_ts.unwrap_or(first_ts)).max(first_ts)),
         }
     }
 }
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_subscription_that_got_nothing_begins_where_it_was_told_to() {
         let resume = Resume::default();
-        for from in [Position::Latest, Position::Earliest, Position::Ts(7)] {
+        for from in [StartAt::Latest, StartAt::Earliest, StartAt::Ts(7)] {
             assert_eq!(resume.start(&from), from);
             assert_eq!(resume.start_in("a", &from), from);
         }
@@ -105,26 +105,26 @@ mod tests {
     #[test]
     fn one_topic_goes_on_behind_what_was_handed_out() {
         let mut resume = handed_out(&[("a", 4, 1_000)]);
-        assert_eq!(resume.start_in("a", &Position::Latest), Position::Seq(5));
+        assert_eq!(resume.start_in("a", &StartAt::Latest), StartAt::Seq(5));
         resume = Resume::default();
         resume.arrive(4, 1_000);
         resume.disconnect([1_000].into_iter());
-        assert_eq!(resume.start_in("a", &Position::Latest), Position::Seq(4));
+        assert_eq!(resume.start_in("a", &StartAt::Latest), StartAt::Seq(4));
     }
 
     #[test]
     fn several_topics_overlap_but_not_to_before_the_beginning() {
         let resume = handed_out(&[("a", 1, 50_000), ("b", 9, 70_000)]);
-        assert_eq!(resume.start(&Position::Latest), Position::Ts(60_000));
-        assert_eq!(resume.start(&Position::Ts(65_000)), Position::Ts(65_000));
+        assert_eq!(resume.start(&StartAt::Latest), StartAt::Ts(60_000));
+        assert_eq!(resume.start(&StartAt::Ts(65_000)), StartAt::Ts(65_000));
         assert!(resume.was_handed_out("b", 9));
         assert!(!resume.was_handed_out("b", 10));
         assert!(!resume.was_handed_out("c", 1));
 
         // One topic may have come first though the other has earlier events.
         let resume = handed_out(&[("a", 1, 50_000)]);
-        assert_eq!(resume.start(&Position::Latest), Position::Ts(50_000));
-        assert_eq!(resume.start(&Position::Earliest), Position::Ts(40_000));
+        assert_eq!(resume.start(&StartAt::Latest), StartAt::Ts(50_000));
+        assert_eq!(resume.start(&StartAt::Earliest), StartAt::Ts(40_000));
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
         let mut resume = handed_out(&[("a", 1, 50_000), ("b", 9, 90_000)]);
         resume.arrive(2, 60_000);
         resume.disconnect([60_000, 95_000].into_iter());
-        assert_eq!(resume.start(&Position::Latest), Position::Ts(50_000));
+        assert_eq!(resume.start(&StartAt::Latest), StartAt::Ts(50_000));
         assert!(!resume.was_handed_out("a", 2));
     }
 

@@ -4,15 +4,13 @@ use super::super::{Member, Owner};
 use super::Relayed;
 use crate::error::{AckPublishError, GroupError, OwnedElsewhere, SettleError};
 use crate::group::command::{Asker, Command, Join, Reply};
-use crate::group::explain::Explanation;
 use crate::group::inbox::{AckPublishReply, LeaseId, Message, SettleLease, SettleReply};
-use crate::group::info::{GroupInfo, SeekEffect};
 use crate::group::membership::Membership;
 use crate::group::relay::{
     FromOwner, FromRelay, Lease, WireCommand, WireJoin, WireReply, WireSettings,
 };
 use crate::group::state::{HeldLease, MemberId, Settled};
-use prombus_interface::SettleOp;
+use prombus_interface::{Explanation, GroupInfo, SeekEffect, SettleOp};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 

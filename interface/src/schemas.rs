@@ -7,7 +7,7 @@ use std::borrow::Cow;
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident $schema:tt)+) => {$(
         $(#[$doc])*
-        pub(crate) enum $kind {}
+        pub enum $kind {}
 
         impl JsonSchema for $kind {
             fn inline_schema() -> bool {

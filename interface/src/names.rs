@@ -1,6 +1,27 @@
 //! Names of topics and groups: what they may consist of, and the topics that dead letters go to.
 
-use crate::error::{InvalidGroup, InvalidTopic};
+use crate::invalid_field::quoted;
+use thiserror::Error;
+
+/// An invalid topic name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("invalid topic name {name:?}: {reason}")]
+pub struct InvalidTopic {
+    /// The name, truncated if long.
+    pub name: String,
+    /// The rule that it breaks.
+    pub reason: &'static str,
+}
+
+/// An invalid group name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("invalid group name {name:?}: {reason}")]
+pub struct InvalidGroup {
+    /// The name, truncated if long.
+    pub name: String,
+    /// The rule that it breaks.
+    pub reason: &'static str,
+}
 
 /// The longest topic name.
 pub const MAX_TOPIC_BYTES: usize = 249;
@@ -18,7 +39,10 @@ const LONG_TOPIC_CHARS: usize = 228;
 
 /// Checks a topic's name: dot-separated segments of `A-Z a-z 0-9 _ -`, 1 to 249 characters.
 pub fn check_topic(name: &str) -> Result<(), InvalidTopic> {
-    let bad = |reason| InvalidTopic::new(name, reason);
+    let bad = |reason| InvalidTopic {
+        name: quoted(name),
+        reason,
+    };
     if name.is_empty() {
         return Err(bad("empty"));
     }
@@ -42,7 +66,10 @@ pub fn check_topic(name: &str) -> Result<(), InvalidTopic> {
 
 /// Checks a group's name: 1 to 128 of `A-Z a-z 0-9 _ - . :`.
 pub fn check_group(name: &str) -> Result<(), InvalidGroup> {
-    let bad = |reason| InvalidGroup::new(name, reason);
+    let bad = |reason| InvalidGroup {
+        name: quoted(name),
+        reason,
+    };
     if name.is_empty() {
         return Err(bad("empty"));
     }
@@ -82,7 +109,7 @@ pub fn dead_letter_topic(topic: &str) -> String {
 }
 
 /// The 64-bit FNV-1a hash of a text. It is part of names that are stored, so it never changes.
-pub(crate) fn stable_hash(text: &str) -> u64 {
+pub fn stable_hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

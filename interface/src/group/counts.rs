@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// Counters of a group. All but `in_flight` only grow while the bus is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
 pub struct GroupCounts {
     /// Leases given, the ones that were returned unseen too.
     pub delivered: u64,
@@ -13,7 +15,7 @@ pub struct GroupCounts {
     pub returned: u64,
     /// Events acknowledged.
     pub acked: u64,
-    /// Deliveries that were refused.
+    /// Deliveries that were rejected.
     pub nacked: u64,
     /// Leases that ran out.
     pub expired: u64,

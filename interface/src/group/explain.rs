@@ -1,12 +1,13 @@
-//! `/explain`: why nothing is flowing to a group, in a sentence and as data.
+//! Why nothing is flowing to a group, in a sentence and as data.
 
-use super::groups::GroupInfo;
-use crate::names::Key;
-use schemars::JsonSchema;
+use super::info::GroupInfo;
+#[cfg(feature = "schema")]
+use crate::schemas::Key;
 use serde::{Deserialize, Serialize};
 
-/// The reply of `GET /explain`: why nothing is flowing to a group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// The answer to "why does nothing come?".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
     /// For people.
     pub sentence: String,
@@ -18,9 +19,12 @@ pub struct Explanation {
     /// The earliest moment an event that failed comes back, in epoch milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_retry_ms: Option<u64>,
-    /// Damage that took events of the topic, a sentence each; a limited number.
+    /// Damage that took events of the topic, a sentence each; a limited number, and only from a server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<String>,
+    /// The last panic of the group's owner, after which it was replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panicked: Option<String>,
     /// The node that serves the group, where several share the store and one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
@@ -29,7 +33,8 @@ pub struct Explanation {
 }
 
 /// What holds events back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// Everything is settled.
@@ -48,14 +53,15 @@ pub enum Reason {
     KeyLanesBlocked,
     /// All that is left is in the hands of members.
     AllInFlight,
-    /// Delivery to the members is as fast as their limit allows.
+    /// Delivery to the members is as fast as their connections' limit allows; only from a server.
     RateLimited,
     /// Nothing does.
     Flowing,
 }
 
 /// A key lane in which events wait.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaneInfo {
     /// The position of the event they wait for.
     pub blocked_by_seq: u64,
@@ -64,7 +70,7 @@ pub struct LaneInfo {
     pub blocked_by_id: Option<String>,
     /// The key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Key>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Key>"))]
     pub key: Option<String>,
     /// How many wait.
     pub waiting: u64,

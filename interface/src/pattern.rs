@@ -1,14 +1,25 @@
 //! Patterns over dot-separated names: `*` matches one segment, `**` any number of them (none too), anywhere.
 //! Within a segment `*` matches any run of characters. One matcher serves fan-in, filters and policies.
 
-use crate::error::InvalidPattern;
+use crate::invalid_field::quoted;
 use crate::names::{MAX_TOPIC_BYTES, is_name_byte};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
+use thiserror::Error;
 
 /// The longest pattern over keys, as long as a key.
 const MAX_PATTERN_BYTES: usize = 512;
+
+/// An invalid pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("invalid pattern {pattern:?}: {reason}")]
+pub struct InvalidPattern {
+    /// The pattern, truncated if long.
+    pub pattern: String,
+    /// The rule that it breaks.
+    pub reason: &'static str,
+}
 
 /// A compiled pattern.
 #[derive(Clone, PartialEq, Eq)]
@@ -28,17 +39,19 @@ enum Segment {
 impl Pattern {
     /// A pattern over any dot-separated text, such as keys.
     pub fn new(text: &str) -> Result<Self, InvalidPattern> {
+        let bad = |reason| InvalidPattern {
+            pattern: quoted(text),
+            reason,
+        };
         if text.len() > MAX_PATTERN_BYTES {
-            return Err(InvalidPattern::new(text, "longer than 512 bytes"));
+            return Err(bad("longer than 512 bytes"));
         }
         let segments = text
             .split('.')
             .map(|segment| match segment {
                 "**" => Ok(Segment::Any),
                 "*" => Ok(Segment::One),
-                _ if segment.contains("**") => {
-                    Err(InvalidPattern::new(text, "** must be a whole segment"))
-                }
+                _ if segment.contains("**") => Err(bad("** must be a whole segment")),
                 _ if segment.contains('*') => Ok(Segment::Glob(segment.to_owned())),
                 _ => Ok(Segment::Literal(segment.to_owned())),
             })
@@ -51,7 +64,10 @@ impl Pattern {
 
     /// A pattern over topic names; a plain name is one that matches only itself.
     pub fn for_topics(text: &str) -> Result<Self, InvalidPattern> {
-        let bad = |reason| InvalidPattern::new(text, reason);
+        let bad = |reason| InvalidPattern {
+            pattern: quoted(text),
+            reason,
+        };
         if text.len() > MAX_TOPIC_BYTES {
             return Err(bad("longer than 249 characters"));
         }
