@@ -14,7 +14,8 @@ prombus-bench-peers [--rows A,B] [--quick] [--json FILE] [--svg FILE] [--dir FOL
   --repeat N     how often each row is measured, 5 times by default
   --seconds N    how long row l publishes, 60 by default
   --systems A,B  only systems whose names begin so: prombus, jetstream, redis, or with a promise: redis always
-  --prombus P    the server to measure, instead of the one that is built beside the program";
+  --prombus P    the server to measure, instead of the one that is built beside the program
+  --before P     an earlier build of the server to measure beside it, as the systems before fsync and before os";
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,6 +38,7 @@ pub(crate) struct Arguments {
     /// Empty for all.
     pub(crate) systems: Vec<String>,
     pub(crate) prombus: Option<PathBuf>,
+    pub(crate) before: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -55,6 +57,7 @@ impl Arguments {
                 "--dir" => arguments.folder = Some(value()?.into()),
                 "--systems" => arguments.systems = value()?.split(',').map(str::to_owned).collect(),
                 "--prombus" => arguments.prombus = Some(value()?.into()),
+                "--before" => arguments.before = Some(value()?.into()),
                 "--repeat" => {
                     let count = value()?.parse().ok().filter(|count| *count > 0);
                     arguments.repeat = Some(count.ok_or("--repeat needs a number")?);
@@ -90,9 +93,10 @@ mod tests {
             seconds: Some(9),
             systems: vec!["prombus".into(), "redis".into()],
             prombus: Some("prombus".into()),
+            before: Some("old".into()),
         };
         let line = "--rows a,d --quick --json out.json --svg peers.svg --dir data --repeat 7 --seconds 9 \
-                    --systems prombus,redis --prombus prombus";
+                    --systems prombus,redis --prombus prombus --before old";
         assert_eq!(parse(line), Ok(Command::Measure(expected)));
         assert_eq!(parse("--help"), Ok(Command::Help));
     }

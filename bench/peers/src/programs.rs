@@ -9,21 +9,31 @@ use std::process::Command;
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
     pub(crate) prombus: PathBuf,
+    /// An earlier build of prombus, to be compared with.
+    before: Option<PathBuf>,
     pub(crate) nats: PathBuf,
     pub(crate) redis: PathBuf,
 }
 
 impl Programs {
     /// Finds them, and gets those that are not there.
-    pub(crate) fn find(prombus: Option<&Path>) -> Outcome<Self> {
+    pub(crate) fn find(prombus: Option<&Path>, before: Option<&Path>) -> Outcome<Self> {
         Ok(Self {
             prombus: match prombus {
                 Some(program) => program.to_owned(),
                 None => find_prombus()?,
             },
+            before: before.map(Path::to_owned),
             nats: find_nats()?,
             redis: find_redis()?,
         })
+    }
+
+    /// The earlier build.
+    pub(crate) fn before(&self) -> Outcome<&Path> {
+        self.before
+            .as_deref()
+            .ok_or_else(|| "no earlier build is given: --before P".into())
     }
 }
 

@@ -85,11 +85,15 @@ impl Run {
         let systems = &arguments.systems;
         let is_wanted = |flavour: &Flavour| {
             let is_meant = |system: &String| flavour.name().starts_with(system);
-            systems.is_empty() || systems.iter().any(is_meant)
+            let is_there = !flavour.is_before() || arguments.before.is_some();
+            is_there && (systems.is_empty() || systems.iter().any(is_meant))
         };
         Ok(Self {
             flavours: Flavour::ALL.into_iter().filter(is_wanted).collect(),
-            programs: Programs::find(arguments.prombus.as_deref())?,
+            programs: Programs::find(
+                arguments.prombus.as_deref(),
+                arguments.before.as_deref(),
+            )?,
             folder: Folder::make(arguments.folder.as_deref(), scale.disk_bytes)?,
             figures: Figures::default(),
             scale,

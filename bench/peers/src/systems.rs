@@ -34,6 +34,10 @@ pub(crate) enum Flavour {
     RedisEverysec,
     /// `appendfsync always`.
     RedisAlways,
+    /// An earlier build of prombus (`--before`), acknowledged after fsync.
+    BeforeFsync,
+    /// The same, acknowledged after the write.
+    BeforeOs,
 }
 
 /// A running server.
@@ -92,20 +96,23 @@ pub(crate) trait Consumer: Send {
 }
 
 impl Flavour {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::PrombusFsync,
         Self::PrombusOs,
         Self::JetStreamDefault,
         Self::JetStreamAlways,
         Self::RedisEverysec,
         Self::RedisAlways,
+        Self::BeforeFsync,
+        Self::BeforeOs,
     ];
 
     /// Those that do not wait for the disk, and prombus that does: for what costs the peers the same with both promises.
-    pub(crate) const ONE_EACH: [Self; 3] = [
+    pub(crate) const ONE_EACH: [Self; 4] = [
         Self::PrombusFsync,
         Self::JetStreamDefault,
         Self::RedisEverysec,
+        Self::BeforeFsync,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -116,7 +123,14 @@ impl Flavour {
             Self::JetStreamAlways => "jetstream always",
             Self::RedisEverysec => "redis everysec",
             Self::RedisAlways => "redis always",
+            Self::BeforeFsync => "before fsync",
+            Self::BeforeOs => "before os",
         }
+    }
+
+    /// Whether it is measured only where an earlier build is given.
+    pub(crate) fn is_before(self) -> bool {
+        matches!(self, Self::BeforeFsync | Self::BeforeOs)
     }
 
     pub(crate) fn is_prombus(self) -> bool {
@@ -145,6 +159,10 @@ impl Flavour {
                 Box::new(redis::start(&programs.redis, folder, "everysec").await?)
             }
             Self::RedisAlways => Box::new(redis::start(&programs.redis, folder, "always").await?),
+            Self::BeforeFsync => {
+                Box::new(prombus::start(programs.before()?, folder, "fsync").await?)
+            }
+            Self::BeforeOs => Box::new(prombus::start(programs.before()?, folder, "os").await?),
         })
     }
 }
