@@ -20,10 +20,11 @@ impl Programs {
     pub(crate) fn find(prombus: Option<&Path>, before: Option<&Path>) -> Outcome<Self> {
         Ok(Self {
             prombus: match prombus {
-                Some(program) => program.to_owned(),
+                // It is started in a folder of its own.
+                Some(program) => program.canonicalize()?,
                 None => find_prombus()?,
             },
-            before: before.map(Path::to_owned),
+            before: before.map(Path::canonicalize).transpose()?,
             nats: find_nats()?,
             redis: find_redis()?,
         })

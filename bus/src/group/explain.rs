@@ -101,7 +101,10 @@ pub(crate) fn sentence(
             ),
             None => {
                 let are = are(&group.members);
-                format!("{name} has {lag} to go, but {are} paused.")
+                // `POST /pull` holds back its member from one request to the next.
+                format!(
+                    "{name} has {lag} to go, but {are} paused (one that pulls over HTTP is, until its next request)."
+                )
             }
         },
         Reason::InFlightCapReached => {
