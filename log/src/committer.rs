@@ -16,7 +16,7 @@ use crate::write_buffer::WriteBuffer;
 use crate::writer::Writer;
 use prombus_store::LockExt;
 use prombus_store::{CommitError, StoreFailed};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
 
 /// Takes batches in and makes them durable.
@@ -34,12 +34,46 @@ pub(crate) struct Committer {
     write_promised: AtomicBool,
     /// Held while a commit cycle goes on. Comes before the writer.
     cycles: Mutex<()>,
-    /// Several batches shared the last sync. Then publishers leave syncing to the sync thread, under which more gather.
-    pub(crate) is_sync_shared: AtomicBool,
+    pub(crate) lone_syncs: LoneSyncs,
     pub(crate) stats: Stats,
     pub(crate) preparation: Preparation,
     /// The tail that this log left behind when it failed is settled; see `reopen.rs`.
     pub(crate) is_tail_settled: AtomicBool,
+}
+
+/// Whether several batches share the syncs. Then publishers leave syncing to the sync thread, under which more gather. Where
+/// many publish, a batch is alone now and then; syncing that one on its publisher's thread would only make the threads of the
+/// runtime change places, so several in a row have to be alone first.
+pub(crate) struct LoneSyncs {
+    /// How many there were in a row, up to [`Self::ENOUGH`].
+    count: AtomicU32,
+}
+
+impl LoneSyncs {
+    /// After so many syncs for one batch each, publishers do their own.
+    const ENOUGH: u32 = 16;
+
+    pub(crate) fn are_shared(&self) -> bool {
+        self.count.load(Ordering::Relaxed) < Self::ENOUGH
+    }
+
+    /// Takes note of a sync for so many batches. The caller has the writer.
+    pub(crate) fn note(&self, batches: usize) {
+        let count = match batches {
+            1 => Self::ENOUGH.min(1 + self.count.load(Ordering::Relaxed)),
+            _ => 0,
+        };
+        self.count.store(count, Ordering::Relaxed);
+    }
+}
+
+impl Default for LoneSyncs {
+    /// The first publisher is alone.
+    fn default() -> Self {
+        Self {
+            count: AtomicU32::new(Self::ENOUGH),
+        }
+    }
 }
 
 /// What committing needs, as opening the log has put it together.
@@ -117,7 +151,7 @@ impl Committer {
             writer: Mutex::new(parts.writer),
             write_promised: AtomicBool::new(false),
             cycles: Mutex::default(),
-            is_sync_shared: AtomicBool::new(false),
+            lone_syncs: LoneSyncs::default(),
             stats: Stats::default(),
             preparation: Preparation::default(),
             is_tail_settled: AtomicBool::new(false),
@@ -225,5 +259,25 @@ fn idle<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn syncs_are_shared_until_many_in_a_row_were_for_one_batch() {
+        let syncs = LoneSyncs::default();
+        assert!(!syncs.are_shared());
+        syncs.note(2);
+        (1..LoneSyncs::ENOUGH).for_each(|_| syncs.note(1));
+        assert!(syncs.are_shared());
+        syncs.note(1);
+        assert!(!syncs.are_shared());
+        syncs.note(1);
+        assert!(!syncs.are_shared());
+        syncs.note(7);
+        assert!(syncs.are_shared());
     }
 }

@@ -10,6 +10,7 @@ pub mod fault;
 mod fence;
 mod os;
 mod overlay;
+mod removed;
 mod strict;
 mod tracked;
 mod whole;
@@ -18,6 +19,7 @@ pub(crate) use bounded::BoundedFiles;
 pub use fence::FencedFiles;
 pub use os::OsFiles;
 pub use overlay::OverlayFiles;
+pub(crate) use removed::{FREED_BYTES, RemovedFiles, free_in_pieces};
 pub(crate) use strict::StrictFiles;
 pub use tracked::TrackedFiles;
 pub(crate) use whole::{read_whole, write_whole};
@@ -67,6 +69,12 @@ pub trait File: Send + Sync + 'static {
 
     /// Cuts the file, or lengthens it with zeros, to `bytes`.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
+
+    /// Cuts a file that has no name any more, to free its space by and by. Does nothing and returns false where it may have
+    /// one: a hard link would lose its content.
+    fn shrink_removed(&self, _bytes: u64) -> io::Result<bool> {
+        Ok(false)
+    }
 
     /// Lengthens the file with zeros from its end at `from` to `to`, and takes the space for them on the disk where the
     /// system can do that ahead. After an error the file may have become longer.

@@ -73,6 +73,7 @@ impl Log {
         let maintainer = Maintainer::new(
             (reader.clone(), committer.clone()),
             background.clone(),
+            recovered.removed_files,
             recovered.state_runs,
             recovered.segments,
         );
@@ -89,6 +90,8 @@ impl Log {
             log.start_in_background("prombus-seal", Maintainer::run_sealing_thread)?;
             log.start_in_background("prombus-maintain", Maintainer::run_maintenance_thread)?;
             log.start_in_background("prombus-prepare", Maintainer::run_preparing_thread)?;
+            log.maintainer.removed_files.serve();
+            log.start_in_background("prombus-free", Maintainer::run_freeing_thread)?;
         }
         Ok((log, report))
     }
@@ -118,7 +121,7 @@ impl Log {
         let is_idle = cycle.is_some()
             && committer.options.threads
             && !self.background.pacer.is_throttled()
-            && !committer.is_sync_shared.load(Ordering::Relaxed);
+            && !committer.lone_syncs.are_shared();
         let sync_by = if is_idle {
             SyncBy::Caller
         } else {
@@ -395,6 +398,7 @@ impl Log {
     fn stop_threads(&self) {
         self.background.stop();
         self.committer.preparation.stop();
+        self.maintainer.removed_files.stop();
         self.committer.want_sync(&mut self.committer.buffer());
         self.committer.sync_wake.notify_all();
         let threads = std::mem::take(&mut *self.threads.guard());

@@ -3,7 +3,7 @@
 
 use crate::background::Background;
 use crate::committer::Committer;
-use crate::files::Files;
+use crate::files::{Files, RemovedFiles};
 use crate::reader::Reader;
 use crate::segment_set::SegmentSet;
 use crate::state_runs::StateRuns;
@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 /// Does everything that no publisher and no reader waits for.
 pub(crate) struct Maintainer {
     pub(crate) files: Arc<dyn Files>,
+    pub(crate) removed_files: Arc<RemovedFiles>,
     pub(crate) reader: Arc<Reader>,
     pub(crate) committer: Arc<Committer>,
     pub(crate) background: Arc<Background>,
@@ -31,11 +32,13 @@ impl Maintainer {
     pub(crate) fn new(
         (reader, committer): (Arc<Reader>, Arc<Committer>),
         background: Arc<Background>,
+        removed_files: Arc<RemovedFiles>,
         state_runs: StateRuns,
         segments: SegmentSet,
     ) -> Self {
         Self {
             files: reader.files.clone(),
+            removed_files,
             reader,
             committer,
             background,

@@ -5,6 +5,7 @@
 
 mod client_ids;
 mod compaction;
+mod freeing;
 mod gather;
 pub(crate) mod pieces;
 mod retention;

@@ -1,6 +1,7 @@
 //! The pace of background work. Sealing and rewriting pause after every piece, so that they stay below their bytes per
 //! second and a publisher's fdatasync never queues behind more than a piece. Sealing pauses less the more is written
-//! meanwhile, and while too many full segments wait, publishers are slowed down to the speed of sealing.
+//! meanwhile, and while too many full segments wait, publishers are slowed down to the speed of sealing. What only reads and
+//! computes rests after each stretch, so that on few processors nobody waits for it as long as the scheduler lets it run.
 //!
 //! Pauses are waits with a timeout and add to the time that the work takes, so no clock is read and none can step.
 
@@ -11,6 +12,9 @@ use std::time::Duration;
 
 /// Background work writes, syncs and pauses in pieces of this size.
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
+/// How much background work reads or computes before it rests: some tenths of a millisecond. The scheduler of a busy system
+/// would take the processor from it after 3 or 4 ms only, whatever its priority.
+pub(crate) const STRETCH_BYTES: u64 = 128 << 10;
 /// Work that does not pause is synced in larger pieces, as it has to be fast.
 pub(crate) const HURRIED_SYNC_BYTES: u64 = 8 << 20;
 /// Sealing does not pause unless it is this many times as fast as publishers are.
@@ -27,6 +31,9 @@ const CREDIT_WAIT: Duration = Duration::from_millis(10);
 /// How long background work leaves a lock alone that it takes again and again: a waiter that was woken by its release
 /// takes some time to get it, and would find it taken every time.
 const HANDOVER: Duration = Duration::from_micros(100);
+
+/// How long work rests after a stretch: about as long as it worked.
+const REST: Duration = Duration::from_micros(200);
 
 /// What background work and publishers share. Its lock is the last one taken and is held across nothing.
 #[derive(Debug, Default)]
@@ -50,6 +57,12 @@ struct PaceState {
     /// Callers that wait for background work to be done.
     hurried: usize,
     is_stopping: bool,
+}
+
+impl PaceState {
+    fn may_sealing_pause(&self) -> bool {
+        self.hurried == 0 && !self.is_stopping && !self.is_throttled
+    }
 }
 
 /// Ends all pauses while a caller waits for the work.
@@ -90,9 +103,8 @@ impl Pacer {
 
     /// Pauses after a piece of sealing, unless that has to be fast. False if it has.
     pub(crate) fn pause_sealing(&self, bytes: u64, bytes_per_second: u64) -> bool {
-        let may_pause =
-            |state: &PaceState| state.hurried == 0 && !state.is_stopping && !state.is_throttled;
-        self.pause(pause_for(bytes, bytes_per_second), may_pause)
+        let pause = pause_for(bytes, bytes_per_second);
+        self.pause(pause, PaceState::may_sealing_pause)
     }
 
     /// Pauses after a piece of rewriting.
@@ -104,6 +116,11 @@ impl Pacer {
         };
         let pause = pause_for(bytes, bytes_per_second) * times;
         self.pause(pause, |state| state.hurried == 0 && !state.is_stopping);
+    }
+
+    /// Leaves the processor to others after a stretch of sealing, unless that has to be fast.
+    pub(crate) fn rest(&self) {
+        self.pause(REST, PaceState::may_sealing_pause);
     }
 
     /// Leaves a lock to those who wait for it, between two holds of it by background work.

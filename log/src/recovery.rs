@@ -27,7 +27,7 @@ use crate::client_ids::ClientIds;
 use crate::closed_mark::ClosedMark;
 use crate::committer::CommitterParts;
 use crate::damage::{DamageList, read_damage};
-use crate::files::{BoundedFiles, File, Files, StrictFiles};
+use crate::files::{BoundedFiles, File, Files, RemovedFiles, StrictFiles};
 use crate::hashing::GivenMap;
 use crate::options::{LogOptions, Role};
 use crate::reader::ReaderParts;
@@ -68,6 +68,7 @@ const WRITE_AGAIN_BYTES: u64 = 1 << 20;
 /// A log while it is being opened.
 pub(crate) struct Opening {
     pub(crate) files: Arc<dyn Files>,
+    removed_files: Arc<RemovedFiles>,
     pub(crate) options: LogOptions,
     pub(crate) cache: Arc<SectionCache>,
     pub(crate) damage: DamageList,
@@ -107,6 +108,7 @@ struct ActivePlace {
 /// A log as recovery has put it together: what each of its owners begins with.
 pub(crate) struct Recovered {
     pub(crate) files: Arc<dyn Files>,
+    pub(crate) removed_files: Arc<RemovedFiles>,
     pub(crate) reader: ReaderParts,
     pub(crate) committer: CommitterParts,
     pub(crate) state_runs: StateRuns,
@@ -142,7 +144,9 @@ fn open_once(
         _ => OpenError::Io(error),
     })?;
     let files = Arc::new(StrictFiles::new(files));
-    let files: Arc<dyn Files> = Arc::new(BoundedFiles::new(files, options.max_open_files));
+    let removed_files = Arc::new(RemovedFiles::default());
+    let files = BoundedFiles::new(files, options.max_open_files, removed_files.clone());
+    let files: Arc<dyn Files> = Arc::new(files);
     // The process that had it open until now may have changed it since that look.
     check_folder(&*files)?;
     let inventory = Inventory::take(&*files)?;
@@ -169,6 +173,7 @@ fn open_once(
         new_log_id,
         cut_tail: None,
         files,
+        removed_files,
         options,
     };
     opening.settle(&inventory)?;
@@ -515,6 +520,7 @@ impl Opening {
         };
         Ok(Recovered {
             files: self.files.clone(),
+            removed_files: self.removed_files.clone(),
             reader: ReaderParts {
                 view,
                 cache: self.cache.clone(),

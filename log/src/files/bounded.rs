@@ -5,6 +5,7 @@
 //! file open it and keep it open until they are dropped. A file with unsynced writes is not closed either, because the
 //! error of a later write-back is certain to be reported only to a descriptor that was open meanwhile.
 
+use super::removed::{LastUse, RemovedFiles};
 use super::{File, Files};
 use prombus_store::LockExt;
 use std::collections::{HashMap, VecDeque};
@@ -17,6 +18,8 @@ pub(crate) struct BoundedFiles {
     open: Arc<OpenFiles>,
     /// The handles of each name. Held while a name changes its file.
     handles: Mutex<HashMap<String, Vec<Weak<Handle>>>>,
+    /// Where files go whose name is gone.
+    removed: Arc<RemovedFiles>,
 }
 
 /// The handles whose file is open, in the order in which the clock hand passes them.
@@ -42,16 +45,28 @@ struct HandleState {
     file: Option<Arc<dyn File>>,
     /// The name is gone or belongs to another file now, so the file could not be opened again.
     is_detached: bool,
+    /// Shared with the other handles of a file whose name is gone.
+    last_use: Option<Arc<LastUse>>,
 }
 
 impl BoundedFiles {
     /// Keeps at most `limit` idle files open.
-    pub(crate) fn new(files: Arc<dyn Files>, limit: usize) -> Self {
+    pub(crate) fn new(files: Arc<dyn Files>, limit: usize, removed: Arc<RemovedFiles>) -> Self {
         let ring = Mutex::default();
         Self {
             open: Arc::new(OpenFiles { files, limit, ring }),
             handles: Mutex::default(),
+            removed,
         }
+    }
+
+    /// The file of a name that is about to go.
+    fn last_use(&self, name: &str, handles: &[Arc<Handle>]) -> Option<Arc<LastUse>> {
+        let open = handles
+            .iter()
+            .find_map(|handle| handle.state().file.clone());
+        let file = open.or_else(|| self.open.open_file(&*self.open.files, name).ok())?;
+        Some(LastUse::new(file, &self.removed))
     }
 
     fn handles(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<Handle>>>> {
@@ -73,6 +88,7 @@ impl BoundedFiles {
                 name: name.to_owned(),
                 file: None,
                 is_detached: false,
+                last_use: None,
             }),
             writes: AtomicU64::new(0),
             synced_writes: AtomicU64::new(0),
@@ -110,6 +126,7 @@ impl Files for BoundedFiles {
         let mut handles = self.handles();
         let replaced = live(&handles, to);
         detach_all(&replaced)?;
+        let last_use = self.last_use(to, &replaced);
         let moved = live(&handles, from);
         let mut states: Vec<MutexGuard<'_, HandleState>> =
             moved.iter().map(|handle| handle.state()).collect();
@@ -121,6 +138,7 @@ impl Files for BoundedFiles {
         for state in &mut states {
             to.clone_into(&mut state.name);
         }
+        keep_until_dropped(&replaced, last_use);
         handles.remove(from);
         handles.insert(to.to_owned(), moved.iter().map(Arc::downgrade).collect());
         Ok(())
@@ -130,11 +148,13 @@ impl Files for BoundedFiles {
         let mut handles = self.handles();
         let removed = live(&handles, name);
         detach_all(&removed)?;
+        let last_use = self.last_use(name, &removed);
         if let Err(error) = self.open.files.remove(name) {
             removed.iter().for_each(|handle| handle.attach());
             return Err(error);
         }
         handles.remove(name);
+        keep_until_dropped(&removed, last_use);
         Ok(())
     }
 
@@ -164,6 +184,13 @@ fn detach_all(handles: &[Arc<Handle>]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The name of these handles' file is gone; the last of them lets go of it.
+fn keep_until_dropped(handles: &[Arc<Handle>], last_use: Option<Arc<LastUse>>) {
+    for handle in handles {
+        handle.state().last_use.clone_from(&last_use);
+    }
 }
 
 impl OpenFiles {

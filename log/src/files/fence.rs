@@ -120,6 +120,11 @@ impl File for FencedFile {
         let _passed = self.fence.pass()?;
         self.file.preallocate(from, to)
     }
+
+    fn shrink_removed(&self, bytes: u64) -> io::Result<bool> {
+        let _passed = self.fence.pass()?;
+        self.file.shrink_removed(bytes)
+    }
 }
 
 #[cfg(test)]

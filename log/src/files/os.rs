@@ -211,6 +211,15 @@ impl File for OsFile {
         self.0.set_len(bytes)
     }
 
+    fn shrink_removed(&self, bytes: u64) -> io::Result<bool> {
+        let metadata = self.0.metadata()?;
+        let is_removed = system::is_nameless(&metadata);
+        if is_removed && metadata.len() > bytes {
+            self.0.set_len(bytes)?;
+        }
+        Ok(is_removed)
+    }
+
     #[cfg(target_os = "linux")]
     fn preallocate(&self, from: u64, to: u64) -> io::Result<()> {
         let flags = rustix::fs::FallocateFlags::empty();

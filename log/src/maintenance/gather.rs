@@ -2,21 +2,24 @@
 //! by itself everything is read in the order it is in, and put where it belongs in memory.
 
 use crate::files::File;
+use crate::pace::STRETCH_BYTES;
 use crate::segment::active::{ActiveEntry, near};
 use std::io;
 
 /// So much is gathered at a time, unless one event is larger; the segment is read once for each.
 pub(super) const GATHERED_BYTES: usize = 16 << 20;
 /// How much is read in one go at most, unless one event is larger.
-const READ_BYTES: u64 = 256 << 10;
+const READ_BYTES: u64 = STRETCH_BYTES;
 /// What is between two wanted events is read with them if it is no more than this.
 const GAP_BYTES: u64 = 16 << 10;
 
-/// Reads events into `gathered`, one behind the other in the order of `wanted`. Where the file ends early zeros remain.
+/// Reads events into `gathered`, one behind the other in the order of `wanted`. Where the file ends early zeros are in their
+/// place. `rest` is called after each stretch, with how much was gathered.
 pub(super) fn gather(
     file: &dyn File,
     wanted: &[ActiveEntry],
     gathered: &mut Vec<u8>,
+    rest: impl Fn(u64),
 ) -> io::Result<()> {
     let mut places = Vec::with_capacity(wanted.len());
     let mut bytes = 0;
@@ -24,24 +27,30 @@ pub(super) fn gather(
         places.push((entry.range(), bytes));
         bytes += entry.bytes as usize;
     }
-    gathered.clear();
+    // What is in it is overwritten. Fresh zeros cost something only where they are touched, stretch by stretch.
+    if gathered.capacity() < bytes {
+        *gathered = vec![0; bytes.max(GATHERED_BYTES)];
+    }
     gathered.resize(bytes, 0);
     places.sort_unstable_by_key(|(range, _)| range.start);
     let mut block = Vec::new();
-    let mut rest = places.as_slice();
-    while let Some((first, _)) = rest.first() {
+    let mut left = places.as_slice();
+    while let Some((first, _)) = left.first() {
         let start = first.start;
-        let near = near(rest, |(range, _)| range.clone(), GAP_BYTES, READ_BYTES);
-        let (together, behind) = rest.split_at(near);
-        rest = behind;
+        let near = near(left, |(range, _)| range.clone(), GAP_BYTES, READ_BYTES);
+        let (together, behind) = left.split_at(near);
+        left = behind;
         let end = together.last().map_or(start, |(range, _)| range.end);
-        block.clear();
         block.resize((end - start) as usize, 0);
-        file.read_at(&mut block, start)?;
+        let read = file.read_at(&mut block, start)?;
+        block[read..].fill(0);
+        let mut stretch = 0;
         for (range, to) in together {
             let event = &block[(range.start - start) as usize..(range.end - start) as usize];
             gathered[*to..to + event.len()].copy_from_slice(event);
+            stretch += event.len() as u64;
         }
+        rest(stretch);
     }
     Ok(())
 }
@@ -80,7 +89,7 @@ mod tests {
                 .copied()
                 .collect();
             let mut gathered = vec![9; 7];
-            gather(&*file, &wanted, &mut gathered).expect("it is read");
+            gather(&*file, &wanted, &mut gathered, |_| ()).expect("it is read");
             prop_assert!(gathered == expected);
         }
     }

@@ -4,7 +4,7 @@ use super::pieces::{Pace, PacedFile};
 use crate::damage::{keep_copy, write_whole};
 use crate::files::{File, Files};
 use crate::maintainer::Maintainer;
-use crate::pace::PIECE_BYTES;
+use crate::pace::{PIECE_BYTES, STRETCH_BYTES};
 use crate::record::StoredEvent;
 use crate::segment::cache::SectionCache;
 use crate::segment::index::{Index, IndexBuilder, IndexError, IndexFor, RunInfo};
@@ -188,18 +188,17 @@ impl Maintainer {
                             continue;
                         }
                     };
-                    read_bytes += event.record().len();
+                    read_bytes += event.record().len() as u64;
                     if event.seq() >= first_seq && keep(&event).map_err(io::Error::other)? {
                         writer.add(&event)?;
                     }
-                    if read_bytes >= PIECE_BYTES {
-                        self.pace_rewriting(read_bytes as u64)?;
-                        read_bytes = 0;
+                    if read_bytes >= STRETCH_BYTES {
+                        self.pace_rewriting(std::mem::take(&mut read_bytes))?;
                     }
                 }
             }
         }
-        self.pace_rewriting(read_bytes as u64)?;
+        self.pace_rewriting(read_bytes)?;
         Ok(Some(writer))
     }
 

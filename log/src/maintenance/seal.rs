@@ -42,13 +42,19 @@ struct Gathering {
 struct Progress {
     /// What publishers had written when it began.
     written_bytes: u64,
+    /// What was scanned and gathered; each byte is, before it is sealed.
+    read_bytes: Cell<u64>,
     sealed_bytes: Cell<u64>,
 }
+
+/// How often each byte of a segment is counted in [`Progress`].
+const TIMES_COUNTED: u64 = 3;
 
 impl Progress {
     fn new(written_bytes: u64) -> Self {
         Self {
             written_bytes,
+            read_bytes: Cell::new(0),
             sealed_bytes: Cell::new(0),
         }
     }
@@ -64,8 +70,9 @@ impl Maintainer {
             // From now on the one behind it is known to be there.
             self.record_segments(|set| set.highest = set.highest.max(number + 1))?;
             // What it changed beside its events is in no other place once it is sealed.
-            self.store_state_changes(number, &full.file)?;
             let progress = Progress::new(self.background.pacer.written_bytes());
+            let rest = |bytes| self.rest_from_sealing(&progress, bytes);
+            self.store_state_changes(number, &full.file, &rest)?;
             let sealed = match full.topics.len() {
                 0 => None,
                 1 => Some(self.seal_in_place(&full)?),
@@ -180,20 +187,26 @@ impl Maintainer {
 
     /// Pauses after a piece, unless publishers are about as fast or other segments wait. False if it did not.
     fn pace_sealing(&self, progress: &Progress, bytes: u64) -> bool {
-        let sealed_bytes = progress.sealed_bytes.get() + bytes;
-        progress.sealed_bytes.set(sealed_bytes);
+        progress.sealed_bytes.update(|sealed| sealed + bytes);
         self.background.pacer.note_sealed(bytes);
-        let written_bytes = self.background.pacer.written_bytes() - progress.written_bytes;
-        let is_late = written_bytes * SEAL_AHEAD > sealed_bytes;
-        // The last one is being written, and one is being sealed.
-        if !self.committer.options.threads
-            || is_late
-            || self.reader.view().active_segments.len() > 2
-        {
-            return false;
-        }
         let rate = self.committer.options.seal_bytes_per_second;
-        self.background.pacer.pause_sealing(bytes, rate)
+        self.may_pause_sealing(progress) && self.background.pacer.pause_sealing(bytes, rate)
+    }
+
+    /// Leaves the processor to others after a stretch of reading, by the same rule.
+    fn rest_from_sealing(&self, progress: &Progress, bytes: u64) {
+        progress.read_bytes.update(|read| read + bytes);
+        if self.may_pause_sealing(progress) {
+            self.background.pacer.rest();
+        }
+    }
+
+    fn may_pause_sealing(&self, progress: &Progress) -> bool {
+        let written_bytes = self.background.pacer.written_bytes() - progress.written_bytes;
+        let done_bytes = progress.read_bytes.get() + progress.sealed_bytes.get();
+        let is_late = written_bytes * SEAL_AHEAD * TIMES_COUNTED > done_bytes;
+        // The last one is being written, and one is being sealed.
+        self.committer.options.threads && !is_late && self.reader.view().active_segments.len() <= 2
     }
 
     fn seal_grouped(&self, full: &Full, progress: &Progress) -> io::Result<Arc<Sealed>> {
@@ -219,14 +232,14 @@ impl Maintainer {
                 from += entries.len();
                 for entry in entries {
                     if gathering.bytes + entry.bytes as usize > GATHERED_BYTES {
-                        self.write_gathered(full, &mut gathering, &mut writer)?;
+                        self.write_gathered(full, progress, &mut gathering, &mut writer)?;
                     }
                     gathering.bytes += entry.bytes as usize;
                     gathering.wanted.push(entry);
                 }
             }
         }
-        self.write_gathered(full, &mut gathering, &mut writer)?;
+        self.write_gathered(full, progress, &mut gathering, &mut writer)?;
         if gathering.has_damage {
             self.quarantine(full.number, &*full.file)?;
         }
@@ -242,10 +255,12 @@ impl Maintainer {
     fn write_gathered(
         &self,
         full: &Full,
+        progress: &Progress,
         gathering: &mut Gathering,
         writer: &mut GroupedWriter<'_>,
     ) -> io::Result<()> {
-        gather(&*full.file, &gathering.wanted, &mut gathering.memory)?;
+        let rest = |bytes| self.rest_from_sealing(progress, bytes);
+        gather(&*full.file, &gathering.wanted, &mut gathering.memory, rest)?;
         let block = Arc::new(std::mem::take(&mut gathering.memory));
         let mut at = 0;
         for entry in &gathering.wanted {

@@ -10,12 +10,18 @@ use std::io;
 use std::sync::Arc;
 
 impl Maintainer {
-    /// Makes what a full segment changed beside its events durable, unless it is already.
-    pub(super) fn store_state_changes(&self, number: u64, file: &Arc<dyn File>) -> io::Result<()> {
+    /// Makes what a full segment changed beside its events durable, unless it is already. `rest` is called after each
+    /// stretch of it.
+    pub(super) fn store_state_changes(
+        &self,
+        number: u64,
+        file: &Arc<dyn File>,
+        rest: &dyn Fn(u64),
+    ) -> io::Result<()> {
         if self.state_runs.covered_to() >= number {
             return Ok(());
         }
-        let changes = NetChanges::of_segment(file, self.committer.log_id)?;
+        let changes = NetChanges::of_segment(file, self.committer.log_id, rest)?;
         if !changes.damage.is_empty() {
             self.quarantine(number, &**file)?;
         }

@@ -6,6 +6,7 @@ use super::order::{StateKey, combine};
 use super::{RunHeader, StateRuns};
 use crate::files::{File, Files};
 use crate::hashing::GivenMap;
+use crate::pace::STRETCH_BYTES;
 use crate::record::{Kind, StateRecord, StoredEvent};
 use crate::segment::{Found, Scanner};
 use prombus_store::{GeneratedId, tag_of};
@@ -27,8 +28,12 @@ pub(crate) struct NetChanges {
 }
 
 impl NetChanges {
-    /// Reads a whole segment.
-    pub(crate) fn of_segment(file: &Arc<dyn File>, log_id: u64) -> io::Result<Self> {
+    /// Reads a whole segment. `rest` is called after each stretch of it.
+    pub(crate) fn of_segment(
+        file: &Arc<dyn File>,
+        log_id: u64,
+        rest: &dyn Fn(u64),
+    ) -> io::Result<Self> {
         let mut changes = Self {
             records: BTreeMap::new(),
             progress: GivenMap::default(),
@@ -39,6 +44,7 @@ impl NetChanges {
         let mut scanner = Scanner::whole(file.clone(), file.bytes()?);
         // Whether the first record is one of a state; those of the present format start with the end of it.
         let mut starts_with_state = None;
+        let mut stretch = 0;
         while let Some(found) = scanner.next()? {
             let (frame, block, in_block) = match found {
                 Found::Damage { from, to } => {
@@ -53,6 +59,10 @@ impl NetChanges {
                     ..
                 } => (frame, block, in_block),
             };
+            stretch += frame.bytes as u64;
+            if stretch >= STRETCH_BYTES {
+                rest(std::mem::take(&mut stretch));
+            }
             let starts_with_state =
                 *starts_with_state.get_or_insert(frame.kind != Kind::CheckpointEnd);
             if frame.kind == Kind::Event {

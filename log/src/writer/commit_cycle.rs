@@ -241,8 +241,7 @@ impl Committer {
     fn write_group(&self, writer: &mut Writer, mut group: CommitGroup) -> io::Result<()> {
         self.stats.written.appended(group.bytes.len() as u64);
         if group.batches_to_sync > 0 {
-            let is_shared = group.batches_to_sync > 1;
-            self.is_sync_shared.store(is_shared, Ordering::Relaxed);
+            self.lone_syncs.note(group.batches_to_sync);
         }
         if writer.synced_bytes > writer.marked_bytes && !group.bytes.is_empty() {
             let bytes = writer.synced_bytes;

@@ -85,7 +85,11 @@ fn bounded() -> (tempfile::TempDir, BoundedFiles, Arc<AtomicUsize>) {
         files: OsFiles::open(root.path()).unwrap(),
         open: open.clone(),
     };
-    (root, BoundedFiles::new(Arc::new(files), LIMIT), open)
+    (
+        root,
+        BoundedFiles::new(Arc::new(files), LIMIT, Arc::default()),
+        open,
+    )
 }
 
 fn written(files: &BoundedFiles, name: &str) -> Arc<dyn File> {

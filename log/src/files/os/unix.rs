@@ -39,6 +39,11 @@ pub(super) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
+/// Whether a file that is open has no name any more.
+pub(super) fn is_nameless(file: &Metadata) -> bool {
+    file.nlink() == 0
+}
+
 pub(super) fn free_bytes(folder: &Path) -> io::Result<u64> {
     let disk = rustix::fs::statvfs(folder)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))

@@ -118,7 +118,7 @@ proptest! {
             next_seq: 1, first_seq: 1, last_ts: 0,
         })).collect();
         for (number, records) in (1..).zip([first].into_iter().chain(made.clone())) {
-            let changes = NetChanges::of_segment(&segment(&files, &records), LOG_ID).expect("a scan");
+            let changes = NetChanges::of_segment(&segment(&files, &records), LOG_ID, &|_| ()).expect("a scan");
             changes.write(&files, &runs, number, LOG_ID).expect("a run");
             records.into_iter().for_each(|record| model.apply(record));
             let merging = Merging::due(&runs.all(), number);
