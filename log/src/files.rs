@@ -57,6 +57,15 @@ pub trait File: Send + Sync + 'static {
     /// Fills `buffer` from `at` on and returns how many bytes it got: fewer only at the end of the file.
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
 
+    /// The `bytes` bytes from `at` on: fewer only at the end of the file. For large blocks, which need not be filled with zeros
+    /// before they are read into.
+    fn read_block(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        let mut block = vec![0; bytes];
+        let read = self.read_at(&mut block, at)?;
+        block.truncate(read);
+        Ok(block)
+    }
+
     /// Writes all of `bytes` at `at`. After an error any part of them may have been written.
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
 

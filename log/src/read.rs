@@ -226,10 +226,7 @@ impl Reader {
             let (together, behind) = rest.split_at(near);
             rest = behind;
             let end = together.last().map_or(start, |last| last.range().end);
-            let mut block = vec![0; (end - start) as usize];
-            let read = file.read_at(&mut block, start)?;
-            block.truncate(read);
-            let block = Arc::new(block);
+            let block = Arc::new(file.read_block(start, (end - start) as usize)?);
             for entry in together {
                 let at = (u64::from(entry.offset) - start) as usize;
                 match StoredEvent::read(block.clone(), at) {

@@ -327,6 +327,10 @@ impl File for Handle {
         self.file()?.read_at(buffer, at)
     }
 
+    fn read_block(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        self.file()?.read_block(at, bytes)
+    }
+
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.file_to_write()?.write_at(bytes, at)
     }

@@ -97,6 +97,10 @@ impl File for FencedFile {
         self.file.read_at(buffer, at)
     }
 
+    fn read_block(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        self.file.read_block(at, bytes)
+    }
+
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         let _passed = self.fence.pass()?;
         self.file.write_at(bytes, at)

@@ -195,6 +195,11 @@ impl File for OsFile {
         Ok(filled)
     }
 
+    #[cfg(unix)]
+    fn read_block(&self, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        system::read_block(&self.0, at, bytes)
+    }
+
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         system::write_all_at(&self.0, bytes, at)
     }
@@ -267,6 +272,9 @@ mod tests {
         assert_eq!(again.read_at(&mut buffer, 6).unwrap(), 5);
         assert_eq!(&buffer[..5], b"world");
         assert_eq!(again.read_at(&mut buffer, 100).unwrap(), 0);
+        assert_eq!(again.read_block(6, 3).unwrap(), b"wor");
+        assert_eq!(again.read_block(6, 100).unwrap(), b"world");
+        assert_eq!(again.read_block(11, 9).unwrap(), b"");
         again.preallocate(11, 20).unwrap();
         assert_eq!(file.bytes().unwrap(), 20);
         assert_eq!(again.read_at(&mut buffer, 9).unwrap(), 8);

@@ -162,10 +162,7 @@ impl Scanner {
             return Ok(());
         }
         let bytes = (self.end - at).min(needed.max(self.block_bytes) as u64);
-        let mut block = vec![0; bytes as usize];
-        let read = self.file.read_at(&mut block, at)?;
-        block.truncate(read);
-        self.block = Arc::new(block);
+        self.block = Arc::new(self.file.read_block(at, bytes as usize)?);
         self.block_at = at;
         Ok(())
     }

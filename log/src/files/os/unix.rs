@@ -22,6 +22,22 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usi
     file.read_at(buffer, at)
 }
 
+/// Reads into memory that was not written before.
+pub(super) fn read_block(file: &File, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut block = Vec::with_capacity(bytes);
+    while block.len() < bytes {
+        let from = at + block.len() as u64;
+        match rustix::io::pread(file, rustix::buffer::spare_capacity(&mut block), from) {
+            Ok(0) => break,
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // The memory may be larger than what was asked for.
+    block.truncate(bytes);
+    Ok(block)
+}
+
 pub(super) fn write_all_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     file.write_all_at(bytes, at)
 }
