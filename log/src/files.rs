@@ -80,7 +80,7 @@ pub trait File: Send + Sync + 'static {
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
     /// Cuts a file that has no name any more, to free its space by and by. Does nothing and returns false where it may have
-    /// one: a hard link would lose its content.
+    /// one or somebody else may have it open: a hard link or a reader would lose its content.
     fn shrink_removed(&self, _bytes: u64) -> io::Result<bool> {
         Ok(false)
     }

@@ -141,7 +141,9 @@ impl Files for OsFiles {
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let mut options = OpenOptions::new();
         options.read(true).write(self.access == Access::ReadWrite);
-        Ok(Arc::new(OsFile(options.open(self.path(name))?)))
+        let file = options.open(self.path(name))?;
+        mark_as_read(&file)?;
+        Ok(Arc::new(OsFile(file)))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
@@ -181,6 +183,17 @@ impl Files for OsFiles {
 
 struct OsFile(fs::File);
 
+/// Takes the shared lock that keeps [`File::shrink_removed`], here or in another process, from a file that is read: a backup
+/// goes on reading what a server removes. Where the file lost its name before that, it may have been shrunk already.
+fn mark_as_read(file: &fs::File) -> io::Result<()> {
+    // Where files cannot be locked none is shrunk either, for which it has to be locked too.
+    let _ = file.try_lock_shared();
+    if system::is_nameless(&file.metadata()?) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(())
+}
+
 impl File for OsFile {
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let mut filled = 0;
@@ -218,11 +231,11 @@ impl File for OsFile {
 
     fn shrink_removed(&self, bytes: u64) -> io::Result<bool> {
         let metadata = self.0.metadata()?;
-        let is_removed = system::is_nameless(&metadata);
-        if is_removed && metadata.len() > bytes {
+        let is_unused = system::is_nameless(&metadata) && self.0.try_lock().is_ok();
+        if is_unused && metadata.len() > bytes {
             self.0.set_len(bytes)?;
         }
-        Ok(is_removed)
+        Ok(is_unused)
     }
 
     #[cfg(target_os = "linux")]
@@ -287,6 +300,33 @@ mod tests {
         files.remove("two").unwrap();
         assert_eq!(file.read_at(&mut buffer, 0).unwrap(), 5);
         assert!(files.list().unwrap().is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_removed_file_is_shrunk_once_nobody_else_reads_it() {
+        let root = tempfile::tempdir().unwrap();
+        let files = OsFiles::open(root.path()).unwrap();
+        files.create("a").unwrap().write_at(b"content", 0).unwrap();
+        let file = files.open("a").unwrap();
+        assert!(!file.shrink_removed(3).unwrap(), "it has a name");
+        // As in another process.
+        let others = OsFiles::open_read_only(root.path()).unwrap();
+        let reader = others.open("a").unwrap();
+        files.remove("a").unwrap();
+        assert!(!file.shrink_removed(3).unwrap(), "it is read");
+        assert_eq!(reader.read_block(0, 9).unwrap(), b"content");
+        drop(reader);
+        assert!(file.shrink_removed(3).unwrap());
+        assert_eq!(file.bytes().unwrap(), 3);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_lost_its_name_while_it_was_opened_is_not_found() {
+        let file = tempfile::tempfile().unwrap();
+        let error = mark_as_read(&file).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

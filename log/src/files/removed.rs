@@ -91,7 +91,7 @@ impl Drop for LastUse {
 }
 
 /// Frees a removed file piece by piece and calls `pause` after each; the rest is freed when it is closed, as all of it is
-/// where the file has another name. `pause` returns whether to go on.
+/// where the file has another name or is read by somebody else, such as a backup. `pause` returns whether to go on.
 pub(crate) fn free_in_pieces(file: &dyn File, pause: impl Fn() -> bool) -> io::Result<()> {
     loop {
         let bytes = file.bytes()?;
@@ -189,6 +189,20 @@ mod tests {
         let content = std::fs::read(&link).unwrap();
         assert_eq!(content.len() as u64, BYTES);
         assert!(content.ends_with(b"content"));
+    }
+
+    #[test]
+    fn what_a_backup_reads_is_left_as_it_is() {
+        let (root, removed, files) = folder();
+        drop(make(&files, "a"));
+        let backup = OsFiles::open_read_only(root.path()).unwrap();
+        let reader = backup.open("a").unwrap();
+        files.remove("a").unwrap();
+        let file = removed.next().expect("it waits");
+        free_in_pieces(&*file, || true).unwrap();
+        drop(file);
+        assert_eq!(reader.bytes().unwrap(), BYTES);
+        assert_eq!(reader.read_block(BYTES - 7, 7).unwrap(), b"content");
     }
 
     #[test]
