@@ -142,7 +142,7 @@ impl Files for OsFiles {
         let mut options = OpenOptions::new();
         options.read(true).write(self.access == Access::ReadWrite);
         let file = options.open(self.path(name))?;
-        mark_as_read(&file)?;
+        system::mark_as_read(&file)?;
         Ok(Arc::new(OsFile(file)))
     }
 
@@ -182,17 +182,6 @@ impl Files for OsFiles {
 }
 
 struct OsFile(fs::File);
-
-/// Takes the shared lock that keeps [`File::shrink_removed`], here or in another process, from a file that is read: a backup
-/// goes on reading what a server removes. Where the file lost its name before that, it may have been shrunk already.
-fn mark_as_read(file: &fs::File) -> io::Result<()> {
-    // Where files cannot be locked none is shrunk either, for which it has to be locked too.
-    let _ = file.try_lock_shared();
-    if system::is_nameless(&file.metadata()?) {
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    Ok(())
-}
 
 impl File for OsFile {
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
@@ -325,7 +314,7 @@ mod tests {
     #[test]
     fn a_file_that_lost_its_name_while_it_was_opened_is_not_found() {
         let file = tempfile::tempfile().unwrap();
-        let error = mark_as_read(&file).unwrap_err();
+        let error = system::mark_as_read(&file).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 

@@ -55,6 +55,17 @@ pub(super) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
+/// Takes the shared lock that keeps a file that is read from being shrunk once it is removed, here or in another process: a
+/// backup goes on reading what a server removes. Where the file lost its name before that, it may have been shrunk already.
+pub(super) fn mark_as_read(file: &File) -> io::Result<()> {
+    // Where files cannot be locked none is shrunk either, for which it has to be locked too.
+    let _ = file.try_lock_shared();
+    if is_nameless(&file.metadata()?) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(())
+}
+
 /// Whether a file that is open has no name any more.
 pub(super) fn is_nameless(file: &Metadata) -> bool {
     file.nlink() == 0
